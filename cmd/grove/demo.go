@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/inside"
@@ -203,7 +204,13 @@ func (d *demo) report(c *comparison) error {
 	}
 	style := d.p.Style(d.p.Stdout)
 	d.say("\n%s, %s.", style.Title(fmt.Sprintf("%.1f × the speed of plain decoding", c.speedup())), same)
-	d.say("%.0f%% of the text repeats runs of 4 tokens, which makes drafting easier.\n", 100*repeats(c.Plain.Tokens))
+	again := 0
+	for _, repeated := range bench.Repeats(c.Plain.Tokens) {
+		if repeated {
+			again++
+		}
+	}
+	d.say("%.0f%% of the text repeats runs of 4 tokens, which makes drafting easier.\n", 100*float64(again)/float64(max(len(c.Plain.Tokens), 1)))
 	if accepted := len(d.best.path) - 1; accepted > 0 {
 		d.say("A pass that accepted %d of %d drafted tokens (marked *); the model added %q:\n",
 			accepted, d.best.tree.Len()-1, command.TokenText(d.m)(d.best.next))
@@ -255,21 +262,6 @@ func (d *demo) compareAll(ctx context.Context) error {
 		d.say("%-16s %10.1f %8.2f × %15.2f", l.title, perSecond(s), speedup, s.Tau())
 	}
 	return sameTokens(different)
-}
-
-// repeats is the share of tokens that end a run of 4 which stands in the text before.
-func repeats(tokens []int32) float64 {
-	const run = 4
-	seen := map[[run]int32]bool{}
-	n := 0
-	for i := run; i <= len(tokens); i++ {
-		last := [run]int32(tokens[i-run : i])
-		if seen[last] {
-			n++
-		}
-		seen[last] = true
-	}
-	return float64(n) / float64(max(len(tokens), 1))
 }
 
 // bestRound is the round to show: of the trees that branch, if there are any, the one with the

@@ -29,8 +29,8 @@ func quartiles(v []float64) (q Quartiles) {
 // gram is the length of the runs of tokens whose repetition is counted: looping text flatters every drafter.
 const gram = 4
 
-// repeats reports for each token whether the gram that ends there stood in the text before.
-func repeats(tokens []int32) []bool {
+// Repeats reports for each token whether the gram that ends there stood in the text before.
+func Repeats(tokens []int32) []bool {
 	seen := map[[gram]int32]bool{}
 	out := make([]bool, len(tokens))
 	for i := gram; i <= len(tokens); i++ {

@@ -61,7 +61,7 @@ func TestRepeats(t *testing.T) {
 		{[]int32{1, 2, 3, 4, 1, 2, 3, 5}, 0}, {[]int32{1, 2, 3, 4, 9, 1, 2, 3, 4}, 1},
 	} {
 		n := 0
-		for _, again := range repeats(c.tokens) {
+		for _, again := range Repeats(c.tokens) {
 			if again {
 				n++
 			}
@@ -76,7 +76,7 @@ func TestRepeats(t *testing.T) {
 		for i := range text {
 			text[i] = int32(i)
 		}
-		got := repeats(append(slices.Clone(text), text...))
+		got := Repeats(append(slices.Clone(text), text...))
 		for i, again := range got {
 			if again != (i >= len(text)+gram-1) {
 				t.Fatalf("token %d of %d twice: %v", i, len(text), again)

@@ -164,7 +164,7 @@ func (s *suiteRun) part(m, from, to, least int) PartReport {
 		r.Prompts += min(len(long), 1)
 		for _, g := range long {
 			sum.add(g.part(from, to))
-			for _, again := range repeats(g.tokens)[from-1 : min(to, len(g.tokens))] {
+			for _, again := range Repeats(g.tokens)[from-1 : min(to, len(g.tokens))] {
 				places++
 				if again {
 					repeated++
