@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -28,10 +29,7 @@ func readEdits(o *SuiteOptions, q query) ([]Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := editBytes
-	if q.chars > 0 {
-		size = q.chars
-	}
+	size := cmp.Or(q.chars, editBytes)
 	var all []Prompt
 	for _, d := range docs {
 		if strings.HasSuffix(d.Name, "_test.go") {

@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -19,12 +20,8 @@ func readFunctions(o *SuiteOptions, q query) ([]Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := functionPrompt
-	if q.chars > 0 {
-		size = q.chars
-	}
 	var all []Prompt
-	for _, d := range data.FunctionPrompts(docs, 1<<30, size) {
+	for _, d := range data.FunctionPrompts(docs, cmp.Or(q.chars, functionPrompt)) {
 		name := d.Name
 		if rel, err := filepath.Rel(root, d.Name); err == nil {
 			name = filepath.ToSlash(rel)
@@ -54,10 +51,7 @@ func readProse(o *SuiteOptions, q query) ([]Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
-	chars := proseChars
-	if q.chars > 0 {
-		chars = q.chars
-	}
+	chars := cmp.Or(q.chars, proseChars)
 	var all []Prompt
 	for _, d := range docs {
 		if text := strings.TrimSpace(d.Text()); len([]rune(cut(text, leastChars))) == leastChars {
@@ -100,10 +94,7 @@ func readWikitext(o *SuiteOptions, q query, pick func([]passage) []passage) ([]P
 	if err != nil {
 		return nil, err
 	}
-	chars := wikitextChars
-	if q.chars > 0 {
-		chars = q.chars
-	}
+	chars := cmp.Or(q.chars, wikitextChars)
 	var all []Prompt
 	for _, p := range pick(passages(docs[0].Text())) {
 		all = append(all, Prompt{Name: fmt.Sprintf("%s:%d (%s)", wikitextFile, p.line, p.article), Text: cut(p.text, chars)})

@@ -8,11 +8,9 @@ import (
 var functionStart = regexp.MustCompile(`(?m)^func .*\{\n`)
 
 // FunctionPrompts cuts prompts out of Go files: each ends with the line that opens a function, for
-// a model to write the body, and begins at the start of a line at most size bytes before. It takes
-// n of all there are, evenly spread, tests left out; fewer where there are fewer. Packages Prompts
-// are for this: no model has seen them.
-func FunctionPrompts(docs []Document, n, size int) []Document {
-	var all []Document
+// a model to write the body, and begins at the start of a line at most size bytes before. Tests are
+// left out. Packages Prompts are for this: no model has seen them.
+func FunctionPrompts(docs []Document, size int) (all []Document) {
 	for _, d := range docs {
 		if strings.HasSuffix(d.Name, "_test.go") {
 			continue
@@ -29,12 +27,5 @@ func FunctionPrompts(docs []Document, n, size int) []Document {
 			}
 		}
 	}
-	if n >= len(all) {
-		return all
-	}
-	var out []Document
-	for i := range n {
-		out = append(out, all[(2*i+1)*len(all)/(2*n)])
-	}
-	return out
+	return all
 }
