@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -50,9 +51,7 @@ func BuildVersion() (version, revision string) {
 	if !ok {
 		return version, ""
 	}
-	if b.Main.Version != "" {
-		version = b.Main.Version
-	}
+	version = cmp.Or(b.Main.Version, version)
 	for _, s := range b.Settings {
 		switch {
 		case s.Key == "vcs.revision":

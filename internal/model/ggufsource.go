@@ -261,9 +261,7 @@ func (c *Config) readRope(k *keys, a *architecture) error {
 		return fmt.Errorf("key %q is %q: want none, linear, yarn or longrope "+
 			"(Llama 3's scaling is the tensor rope_freqs.weight)", k.name("rope.scaling.type"), kind)
 	}
-	if factor != 0 {
-		c.Rope.Scale = factor
-	}
+	c.Rope.Scale = cmp.Or(factor, c.Rope.Scale)
 	return nil
 }
 

@@ -14,6 +14,7 @@
 package onepass
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/grovellm/grove/draft"
@@ -107,9 +108,7 @@ func New(c Config) (_ *Drafter, err error) {
 		Config: c, block: block, whole: max(block.Rows, block.Depths+block.Skip), exec: nn.NewExec(m.Pool()),
 		Shared: sequence.Shared{Pool: m.Pool(), Vocab: m.Config.Vocab, Layout: c.Model.Text(), Cache: &pages},
 	}
-	if c.Depth > 0 {
-		d.block.Depths = c.Depth
-	}
+	d.block.Depths = cmp.Or(c.Depth, block.Depths)
 	if d.Weights, err = headfile.TextModel(c.Modifiers, c.Head); err != nil {
 		return nil, err
 	}

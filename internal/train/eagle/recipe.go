@@ -1,6 +1,7 @@
 package eagle
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/drafters/eagle"
@@ -137,11 +138,8 @@ func (r *Recipe) Check(target *model.Config) error {
 // config is the head's shape over a target. An EAGLE head's attention has no norms of queries and
 // keys: llama.cpp's eagle3 knows none.
 func (r *Recipe) config(target *model.Config) eagle.Config {
-	c := eagle.Config{Config: r.Layering().Config(target), Version: r.Version, Taps: r.Taps, DraftVocab: target.Vocab,
-		TargetLayers: target.Layers}
-	if r.DraftVocab > 0 {
-		c.DraftVocab = r.DraftVocab
-	}
+	c := eagle.Config{Config: r.Layering().Config(target), Version: r.Version, Taps: r.Taps,
+		DraftVocab: cmp.Or(r.DraftVocab, target.Vocab), TargetLayers: target.Layers}
 	if r.Version != eagle.Native {
 		c.Arch = "llama"
 	}

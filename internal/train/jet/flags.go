@@ -3,6 +3,7 @@
 package jet
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/model"
@@ -87,8 +88,5 @@ func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 
 // Folder is the folder below --dir.
 func (f *Flags) Folder() string {
-	if f.Name != "" {
-		return f.Name
-	}
-	return map[string]string{"causal": "jet", "bidirectional": "dflash"}[f.Head]
+	return cmp.Or(f.Name, map[string]string{"causal": "jet", "bidirectional": "dflash"}[f.Head])
 }

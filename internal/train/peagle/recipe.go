@@ -1,6 +1,7 @@
 package peagle
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/drafters/eagle"
@@ -115,13 +116,10 @@ func (r *Recipe) Prepare(j *train.Job) error {
 // EAGLE-3's has none.
 func (r *Recipe) config(target *model.Config, mask int32) peagle.Config {
 	base := eagle.Config{
-		Config: r.Layering.Config(target), Version: 3, Taps: r.Taps, DraftVocab: target.Vocab,
-		TargetLayers: target.Layers,
+		Config: r.Layering.Config(target), Version: 3, Taps: r.Taps,
+		DraftVocab: cmp.Or(r.DraftVocab, target.Vocab), TargetLayers: target.Layers,
 	}
 	c := peagle.Config{Config: base, Depths: r.Depths, Mask: mask}
-	if r.DraftVocab > 0 {
-		c.DraftVocab = r.DraftVocab
-	}
 	if r.Masks {
 		c.Masks = r.Depths - 1
 	}
