@@ -13,6 +13,7 @@ import (
 
 	"github.com/grovellm/grove"
 	layouts "github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tokenizer"
@@ -139,20 +140,12 @@ func (t *talker) end(prompt []int32, messages []grove.Message) int32 {
 	if t.layout != nil {
 		answered := append(slices.Clone(messages), grove.Message{Role: "assistant", Content: "Yes"})
 		tokens, err := t.layout.Encode(answered, layouts.Options{})
-		tokens = tokens[shared(prompt, tokens):]
+		tokens = tokens[speculate.CommonPrefix(prompt, tokens):]
 		if at := slices.IndexFunc(tokens, tok.IsEOG); err == nil && at >= 0 {
 			return tokens[at]
 		}
 	}
 	return tok.EOS()
-}
-
-// shared is the number of tokens with which both begin.
-func shared(a, b []int32) (n int) {
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
-	}
-	return n
 }
 
 // ask has the model make up the user's next message: what it says behind the header of the user's turn (Magpie, arXiv
@@ -186,7 +179,7 @@ func (t *talker) header(messages []grove.Message) ([]int32, error) {
 		if i == 0 {
 			like = tokens
 		}
-		like = like[:shared(like, tokens)]
+		like = like[:speculate.CommonPrefix(like, tokens)]
 	}
 	return like, nil
 }
