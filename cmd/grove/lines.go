@@ -56,9 +56,7 @@ func (e *editor) read(ctx context.Context) (text string, err error) {
 			io.WriteString(e.keys, "\r\n") // what follows does not stand behind the prompt
 		}
 	}()
-	if w, h, err := term.GetSize(e.fd); err == nil && w > 0 {
-		_ = e.t.SetSize(w, h)
-	}
+	_ = e.t.SetSize(command.TerminalSize(e.keys.Writer)) // not of the input: Windows knows no size of that
 	e.t.SetBracketedPasteMode(true)
 	defer e.t.SetBracketedPasteMode(false)
 	came := make(chan readLine, 1)

@@ -89,6 +89,11 @@ func (o *output) Write(b []byte) (n int, err error) {
 
 // Main parses args, runs the command and returns the exit status.
 func (p *Program) Main(args []string) int {
+	for _, w := range []any{p.Stdout, p.Stderr} {
+		if f, ok := fileOf(w); ok {
+			obeyEscapes(f)
+		}
+	}
 	k, c, err := p.Parse(args)
 	if err == nil && k != nil && c.Instead != nil {
 		if other := c.Instead(p, k.Command()); other != "" {
