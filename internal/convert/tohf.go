@@ -72,7 +72,7 @@ func intoFolder(dir string, write func(part string) ([]string, error)) (notes []
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return notes, os.Rename(part, dir)
+	return notes, atomicfile.Rename(part, dir)
 }
 
 func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Options) ([]string, error) {

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
 // download is the transfer of a file.
@@ -112,7 +114,7 @@ func (d *download) fetch(ctx context.Context, path string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	return os.Rename(part, path)
+	return atomicfile.Rename(part, path)
 }
 
 // restart empties a file.

@@ -172,7 +172,7 @@ func (c *Client) link(blob, path string, fetched bool) error {
 	case err == nil:
 		return nil
 	case fetched:
-		return os.Rename(blob, path)
+		return atomicfile.Rename(blob, path)
 	}
 	from, err := os.Open(blob)
 	if err != nil {

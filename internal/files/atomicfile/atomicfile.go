@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -67,12 +68,23 @@ func Write(path string, fill func(w io.Writer) error) error {
 	// The file is whole when it gets its name, and says so: see package infile, which else waits.
 	earlier := time.Now().Add(-Age)
 	_ = os.Chtimes(f.Name(), earlier, earlier) // where the system has no such times it waits
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := Rename(f.Name(), path); err != nil {
 		return err
 	}
 	done = true
 	syncFolder(filepath.Dir(path))
 	return nil
+}
+
+// Rename gives a file or a folder its name. Windows refuses that while a program has the file open, the old one or the
+// new one, such as a reader or a scanner for viruses: there it is tried for two seconds.
+func Rename(from, to string) error {
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		err := os.Rename(from, to)
+		if err == nil || runtime.GOOS != "windows" || time.Since(began) > 2*time.Second {
+			return err
+		}
+	}
 }
 
 // Age is how old a file's time of modification is when the file gets its name.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func content(t *testing.T, dir string) string {
@@ -63,6 +64,27 @@ func TestWrite(t *testing.T) {
 	}
 	if err := Write(filepath.Join(dir, "none", "f"), text("x")); err == nil {
 		t.Error("a folder came into being")
+	}
+}
+
+// Who reads the old content keeps nobody from writing the new one, also on Windows, where a file that is open keeps its
+// name.
+func TestWriteOverReader(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	text := func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }
+	if err := os.WriteFile(path, []byte("old"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(100*time.Millisecond, func() { f.Close() })
+	if err := Write(path, text); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, filepath.Dir(path)); got != "f=new;" {
+		t.Error(got)
 	}
 }
 
