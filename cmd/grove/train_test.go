@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,10 +12,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/tensor"
@@ -115,6 +120,35 @@ func TestTrainRefusesBeforeText(t *testing.T) {
 				t.Fatalf("grove %q: something was made in --dir", args)
 			}
 		}
+	}
+}
+
+// Where no drafter is named, weights of +text are fitted with one that runs the head: P-EAGLE's and ParallelSpec's are
+// of one kind, and the drafter of the one does not run the other.
+func TestAutoOf(t *testing.T) {
+	m, err := grove.OpenGGUF(command.Embedded, models.Target(), grove.Options{HeadGGUF: models.Heads()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	target, fitted := inside.Target(m), map[string]bool{}
+	for i, data := range models.Heads() {
+		head := filepath.Join(t.TempDir(), fmt.Sprint(i))
+		if err := os.WriteFile(head, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		drafter, err := autoOf(head, target)
+		if err != nil {
+			continue // a router, or of a drafter that auto does not choose
+		}
+		target.Heads = []registry.Head{{Name: head}}
+		if _, err := registry.New(drafter, target); err != nil {
+			t.Error(err)
+		}
+		fitted[drafter] = true
+	}
+	if !fitted["peagle+text"] || !fitted["parallelspec+text"] {
+		t.Errorf("heads are fitted with %v", slices.Sorted(maps.Keys(fitted)))
 	}
 }
 

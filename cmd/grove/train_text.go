@@ -51,13 +51,12 @@ func (cmd *trainTextCmd) Run(p *command.Program) error {
 		return err
 	}
 	defer p.Close(m)
-	drafter := cmd.Drafter
-	if drafter == "" {
-		if drafter, err = autoOf(cmd.From); err != nil {
+	if cmd.Drafter == "" {
+		if cmd.Drafter, err = autoOf(cmd.From, inside.Target(m)); err != nil {
 			return err
 		}
 	}
-	j := train.TextJob{Drafter: drafter, Target: inside.Target(m), Tokens: cmd.MaxTokens}
+	j := train.TextJob{Drafter: cmd.Drafter, Target: inside.Target(m), Tokens: cmd.MaxTokens}
 	if j.Prompts, err = tokenize(m, suite, m.Context(), cmd.Chat); err != nil {
 		return err
 	}
@@ -77,15 +76,16 @@ func (cmd *trainTextCmd) Run(p *command.Program) error {
 	return nil
 }
 
-// autoOf is the drafter that auto stands for where a head of a file is open.
-func autoOf(path string) (string, error) {
+// autoOf is the drafter that auto stands for where a head of a file is open, and no other.
+func autoOf(path string, target registry.Target) (string, error) {
 	h, err := heads.Read(registry.Head{Name: path})
 	if err != nil {
 		return "", err
 	}
 	defer h.Close()
+	target.Heads = []registry.Head{{Name: path}}
 	for _, f := range registry.AutoFamilies() {
-		if slices.Contains(h.Shape.Kind().Drafters, f.Name) {
+		if _, err := registry.New(f.Auto, target); err == nil && slices.Contains(h.Shape.Kind().Drafters, f.Name) {
 			return f.Auto, nil
 		}
 	}
