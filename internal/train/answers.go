@@ -38,20 +38,17 @@ type answered struct {
 func (j *Job) Answer(ctx context.Context, first, n, atOnce int, source string, key func(number int) string,
 	answer Answerer) error {
 	path := filepath.Join(j.Dir, "answers-"+Fingerprint("conversations", source)+".jsonl")
-	answers, at, err := readAnswers(path)
-	if err != nil {
-		return err
-	}
 	if err := os.MkdirAll(j.Dir, 0o777); err != nil {
 		return err
 	}
 	// A command for another head may write there too.
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o666)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := os.Truncate(path, at); err != nil {
+	answers, err := readAnswers(f)
+	if err != nil {
 		return err
 	}
 	if err := j.ask(ctx, first, n, answers, atOnce, key, answer, f); err != nil {
@@ -79,24 +76,23 @@ func (j *Job) Answer(ctx context.Context, first, n, atOnce int, source string, k
 	return nil
 }
 
-// readAnswers returns the conversations of a file by their keys, and the length of the file's whole
-// lines. Where there is no file, there are none.
-func readAnswers(path string) (map[string][]Conversation, int64, error) {
-	answers := map[string][]Conversation{}
-	b, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, 0, err
+// readAnswers returns the conversations of a file by their keys, and ends a line that a kill has cut short.
+func readAnswers(f *os.File) (map[string][]Conversation, error) {
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
 	}
-	at := 0
+	answers := map[string][]Conversation{}
 	for line := range bytes.Lines(b) {
 		var a answered
-		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &a) != nil || a.Key == "" {
-			break
+		if json.Unmarshal(line, &a) == nil {
+			answers[a.Key] = a.Talk
 		}
-		answers[a.Key] = a.Talk
-		at += len(line)
 	}
-	return answers, int64(at), nil
+	if len(b) > 0 && b[len(b)-1] != '\n' {
+		_, err = f.WriteString("\n")
+	}
+	return answers, err
 }
 
 // ask gets the answers that are missing, and appends them to a file.
@@ -179,12 +175,14 @@ func (s *Server) Continue(ctx context.Context, prompt []int32, most int, tempera
 			Text   string `json:"text"`
 			Finish string `json:"finish_reason"`
 		} `json:"choices"`
+		Error json.RawMessage `json:"error"`
 	}
 	if err := s.post(ctx, "/v1/completions", request, &reply); err != nil {
 		return nil, false, err
 	}
 	if len(reply.Choices) == 0 {
-		return nil, false, fmt.Errorf("%s: an answer without choices", s.URL)
+		return nil, false, fmt.Errorf("%s: an answer without choices: %s", s.URL,
+			cmp.Or(string(reply.Error), "no error either"))
 	}
 	c := reply.Choices[0]
 	answer = s.Tokenizer.Encode(c.Text, tokenizer.EncodeOptions{})

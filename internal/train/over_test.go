@@ -1,6 +1,7 @@
 package train_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -499,6 +500,42 @@ func TestAnswersOfTwo(t *testing.T) {
 	}
 }
 
+// A line of a file of answers that is damaged is held again, and those behind it are kept.
+func TestAnswersDamaged(t *testing.T) {
+	j := train.Job{Dir: t.TempDir()}
+	asked := 0
+	hold := func() {
+		asked = 0
+		err := j.Answer(context.Background(), 0, 6, 1, "model", strconv.Itoa,
+			func(_ context.Context, number int) ([]train.Conversation, error) {
+				asked++
+				return []train.Conversation{{Tokens: []int32{int32(number), 1, 2}, From: 1}}, nil
+			})
+		if err != nil || len(j.Answers) != 6 {
+			t.Fatalf("%d answers: %v", len(j.Answers), err)
+		}
+	}
+	hold()
+	files, err := filepath.Glob(filepath.Join(j.Dir, "answers-*.jsonl"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[bytes.IndexByte(b, '\n')+3] = 0
+	if err := os.WriteFile(files[0], b[:len(b)-5], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{2, 0} {
+		hold()
+		if asked != want {
+			t.Errorf("%d conversations are held again, want %d", asked, want)
+		}
+	}
+}
+
 // A server is asked again while it is busy or broken, and not where the request is wrong. Its
 // answers are tokens, and it says whether it ended them.
 func TestServer(t *testing.T) {
@@ -521,6 +558,10 @@ func TestServer(t *testing.T) {
 		}
 		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 			t.Error(err)
+		}
+		if asked["max_tokens"] == 0. {
+			fmt.Fprint(w, `{"error":{"message":"overloaded"}}`) // as some gateways say it, with status 200
+			return
 		}
 		fmt.Fprint(w, `{"choices":[{"text":" func main","finish_reason":"stop"}]}`)
 	})
@@ -548,6 +589,10 @@ func TestServer(t *testing.T) {
 			ended != (most > 2) || len(got) > most {
 			t.Errorf("at most %d tokens: %v, %q, ended %v, %v", most, got, text, ended, err)
 		}
+	}
+	if _, _, err := server.Continue(context.Background(), nil, 0, 0, 0); err == nil ||
+		!strings.Contains(err.Error(), "overloaded") {
+		t.Errorf("an error with status 200: %v", err)
 	}
 	server = &train.Server{URL: s.URL, Tokenizer: m.Tokenizer}
 	if _, _, err := server.Continue(context.Background(), nil, 9, 0, 0); err == nil ||
