@@ -46,28 +46,30 @@ func (t *talker) source(model, who string) string {
 
 // key tells apart what the conversation of a number is made of, whatever comes after it.
 func (t *talker) key(number int) string {
-	given, _ := t.given(number)
-	return train.Fingerprint(given, strconv.Itoa(number))
+	given, kind := t.given(number)
+	return train.Fingerprint([]any{given, kind}, strconv.Itoa(number))
 }
 
-// given are the messages that a conversation is to have; own says that it has none, and makes up its own.
-func (t *talker) given(number int) (rest []grove.Message, own bool) {
+// given are a conversation's messages, none where it makes up its own. kind chooses temperature, turns and thinking.
+func (t *talker) given(number int) (rest []grove.Message, kind int) {
 	before := int(float64(number) * t.ownShare)
 	if int(float64(number+1)*t.ownShare) > before {
-		return nil, true
+		return nil, before
 	}
-	return t.prompts[(number-before)%len(t.prompts)], false
+	at := (number - before) % len(t.prompts)
+	return t.prompts[at], at + (number-before)/len(t.prompts) // of another kind when it comes again
 }
 
 // talk holds the conversation of a number.
 func (t *talker) talk(ctx context.Context, number int) (talk []train.Conversation, err error) {
 	var messages []grove.Message
-	rest, own := t.given(number)
-	temperature := float32(t.temperatures[number%len(t.temperatures)])
+	rest, kind := t.given(number)
+	own := rest == nil
+	temperature := float32(t.temperatures[kind%len(t.temperatures)])
 	for turn := 0; ; turn++ {
 		seed := uint64(number)<<8 + uint64(turn)
 		if own {
-			if turn > 0 && (turn == t.ownTurns || number%4 != 3) {
+			if turn > 0 && (turn == t.ownTurns || kind%4 != 3) {
 				return talk, nil
 			}
 			text, err := t.ask(ctx, messages, seed)
@@ -82,7 +84,7 @@ func (t *talker) talk(ctx context.Context, number int) (talk []train.Conversatio
 			}
 			messages, rest = append(messages, rest[:n+1]...), rest[n+1:]
 		}
-		prompt, err := t.lay(messages, number%8 < 4)
+		prompt, err := t.lay(messages, kind%8 < 4)
 		if err != nil || len(prompt)+t.longest > t.m.Context() {
 			return talk, err
 		}

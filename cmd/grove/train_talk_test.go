@@ -68,7 +68,7 @@ func TestTalk(t *testing.T) {
 					t.Fatalf("conversation %d has %d tokens from %d on, behind a prompt that the model was not asked", number, len(c.Tokens), c.From)
 				}
 			}
-			if rest, own := tt.given(number); !own {
+			if rest, _ := tt.given(number); rest != nil {
 				first, err := layout.Encode(rest[:1], layouts.Options{Prompt: true})
 				if err != nil || len(talk) > len(rest) || len(talk) > 0 && !slices.Equal(talk[0].Tokens[:talk[0].From], first) {
 					t.Fatalf("conversation %d of %d turns has %d answers: %v", number, len(rest), len(talk), err)
@@ -232,6 +232,33 @@ func TestTalkKept(t *testing.T) {
 	}
 	if tt.key(1) == more.key(1) || tt.key(0) == tt.key(1) {
 		t.Error("an answer is kept for another prompt")
+	}
+}
+
+// Whatever the share of prompts of the model's own, these and the others are answered at each temperature, with and
+// without thoughts, and a prompt that comes again is answered in another way.
+func TestTalkKinds(t *testing.T) {
+	prompts := [][]grove.Message{{{Role: "user", Content: "a b"}}, {{Role: "user", Content: "c d"}}}
+	for _, share := range []float64{0, .125, .5, .75, 1} {
+		tt, last := talker{prompts: prompts, ownShare: share}, map[string]int{}
+		own, given := map[int]int{}, map[int]int{}
+		for number := range 512 {
+			rest, kind := tt.given(number)
+			if rest == nil {
+				own[kind%8]++
+				continue
+			}
+			given[kind%8]++
+			if before, ok := last[rest[0].Content]; ok && before%2 == kind%2 {
+				t.Fatalf("share %g: %q comes again at the temperature that it had", share, rest[0].Content)
+			}
+			last[rest[0].Content] = kind
+		}
+		for kind := range 8 {
+			if share > 0 && own[kind] < own[0]-1 || share < 1 && given[kind] < given[0]-8 {
+				t.Errorf("share %g: kinds of its own prompts %v, of others %v", share, own, given)
+			}
+		}
 	}
 }
 
