@@ -69,7 +69,7 @@ func (t *talker) talk(ctx context.Context, number int) (talk []train.Conversatio
 	for turn := 0; ; turn++ {
 		seed := uint64(number)<<8 + uint64(turn)
 		if own {
-			if turn > 0 && (turn == t.ownTurns || kind%4 != 3) {
+			if turn > 0 && (turn == t.ownTurns || kind/8%4 != 3) {
 				return talk, nil
 			}
 			text, err := t.ask(ctx, messages, seed)

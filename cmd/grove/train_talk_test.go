@@ -262,6 +262,38 @@ func TestTalkKinds(t *testing.T) {
 	}
 }
 
+// One in four conversations of the model's own has two turns, at each temperature alike.
+func TestTalkTurns(t *testing.T) {
+	m, err := grove.OpenGGUF(command.Embedded, models.Target(), grove.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	layout, err := layouts.Parse(m.Tokenizer(), talkTemplates[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	tt := &talker{m: m, layout: layout, ownShare: 1, ownTurns: 2, temperatures: []float64{0, 1}, longest: 40,
+		longestAsk: 40}
+	tt.say = func(context.Context, []int32, int, float32, uint64) ([]int32, bool, error) {
+		text, err := m.Tokenize("Yes, yes")
+		return text, true, err
+	}
+	turns := map[bool]int{}
+	for number := range 64 {
+		talk, err := tt.talk(context.Background(), number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(talk) == 2 {
+			turns[talk[1].Greedy]++
+		}
+	}
+	if turns[true] != 8 || turns[false] != 8 {
+		t.Errorf("of 64 conversations %d greedy and %d sampled ones have two turns, want 8 each", turns[true], turns[false])
+	}
+}
+
 // Prompts are read in the forms that people have; what an assistant says in them is left out.
 func TestPromptLines(t *testing.T) {
 	for line, want := range map[string]string{
