@@ -18,9 +18,8 @@ import (
 // ageing is how long a request waits before it counts as one of the next higher priority.
 const ageing = 10 * time.Second
 
-// order compares waiting requests: by priority, which grows with the time waited; then by how
-// little the key was served, and the tenant; then by the deadline of the first token; then in the
-// order of Submit.
+// order compares waiting requests: by priority, which grows with the time waited; then by how little the key was
+// served, and the tenant; then by the deadline of the first token; then in the order of Submit.
 func (e *Engine) order(a, b *job) int {
 	return cmp.Or(
 		comparePriorities(b, a, time.Now()),
@@ -160,6 +159,7 @@ func (e *Engine) waiting() map[string]int {
 
 // admit starts waiting requests while there is room for them.
 func (e *Engine) admit() {
+	e.takeTurns()
 	for len(e.queue) > 0 && len(e.running) < e.o.Parallel {
 		slices.SortFunc(e.queue, e.order)
 		at := slices.IndexFunc(e.queue, func(j *job) bool { return !e.prefixes.comes(e, j) })
@@ -167,15 +167,39 @@ func (e *Engine) admit() {
 			return // all wait for prefixes that are being computed
 		}
 		j := e.queue[at]
-		need := e.textBytes(&j.Request, len(j.text)+j.nodes())
-		if len(e.running) > 0 && (j.paused > e.ended || !e.fits(need)) {
+		if len(e.running) > 0 && (j.paused > e.ended || !e.fits(e.whole(j))) {
 			return
 		}
-		e.fits(need) // drops prefixes, if that makes room
-		e.queue = slices.Delete(e.queue, at, at+1)
-		if err := e.begin(j); err != nil {
-			e.fail(j, err)
+		e.fits(e.whole(j)) // drops prefixes, if that makes room
+		e.take(j)
+	}
+}
+
+// takeTurns starts requests for which others of their call are held: these have the places, and perhaps the memory.
+func (e *Engine) takeTurns() {
+	for _, j := range slices.Clone(e.queue) {
+		if j.Hold == nil {
+			continue
 		}
+		held := slices.DeleteFunc(slices.Clone(e.running), func(o *job) bool { return o.Call != j.Call || o.takesPart() })
+		if len(held) == 0 || !j.takesPart() {
+			continue
+		}
+		for len(held) > 0 && !e.fits(e.whole(j)) {
+			e.preempt(held[0])
+			held = held[1:]
+		}
+		if len(e.running) == 0 || e.fits(e.whole(j)) {
+			e.take(j)
+		}
+	}
+}
+
+// take starts a request that waits.
+func (e *Engine) take(j *job) {
+	e.queue = without(e.queue, j)
+	if err := e.begin(j); err != nil {
+		e.fail(j, err)
 	}
 }
 
@@ -235,6 +259,12 @@ func (e *Engine) unused(p draft.Pages) bool {
 	return p.InUse() == 0 && !slices.Contains(e.pages[:len(e.o.Pages)], p) &&
 		!slices.ContainsFunc(e.running, func(j *job) bool { return slices.Contains(j.pages, p) })
 }
+
+// whole is the memory that a request takes when it starts, at most.
+func (e *Engine) whole(j *job) int64 { return e.textBytes(&j.Request, len(j.text)+j.nodes()) }
+
+// takesPart reports whether the request is not held.
+func (j *job) takesPart() bool { return j.Hold == nil || !j.Hold() }
 
 // chunk is how many rows a step computes at most of what the request's prompt has.
 func (j *job) chunk() int { return min(speculate.DefaultChunk, len(j.text)) }
@@ -300,9 +330,9 @@ func (e *Engine) fits(bytes int64) bool {
 	return e.inUse()+bytes <= limit
 }
 
-// makeRoom sees to it that the next step fits into the memory. It preempts requests while it does
-// not: the one of the lowest priority that began last. The last one left goes on with smaller trees, and without its
-// drafter where that has the memory that the text itself needs.
+// makeRoom sees to it that the next step fits into the memory. It preempts requests while it does not: the one of
+// the lowest priority that began last. The last one left goes on with smaller trees, and without its drafter where that
+// has the memory that the text itself needs.
 func (e *Engine) makeRoom() {
 	if e.o.CacheMemory == 0 {
 		return

@@ -403,7 +403,7 @@ func (e *Engine) choose() bool {
 		e.admit()
 		e.stepping, e.step = e.stepping[:0], e.step[:0]
 		for _, j := range e.running {
-			if j.Hold == nil || !j.Hold() {
+			if j.takesPart() {
 				e.stepping, e.step = append(e.stepping, j), append(e.step, j.seq)
 			}
 		}

@@ -310,6 +310,47 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
+// Requests of a call that take turns, so that one is held, come to their ends where there is one place, and where there
+// is no memory for both texts.
+func TestTurns(t *testing.T) {
+	m := open(t)
+	row := int64(m.NewCache().Pages().RowBytes())
+	for name, o := range map[string]engine.Options{"place": {Parallel: 1}, "memory": {CacheMemory: 140 * row}} {
+		e := start(t, m, o)
+		var turn, left atomic.Int32
+		var call engine.Call
+		left.Store(2)
+		texts := make([][]int32, 2)
+		ended := make(chan error, 2)
+		for i := range int32(2) {
+			r := request(30, 50)
+			r.Fresh, r.Call = true, &call
+			r.Hold = func() bool { return turn.Load()%2 != i && left.Load() == 2 }
+			r.Step = func(u *engine.Update) {
+				texts[i] = append(texts[i], u.Tokens...)
+				turn.Add(1)
+				go e.Wake()
+			}
+			r.Done = func(err error) {
+				left.Add(-1)
+				go e.Wake()
+				ended <- err
+			}
+			if err := e.Submit(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range texts {
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(texts[0]) != 50 || !slices.Equal(texts[0], texts[1]) {
+			t.Errorf("%s: %v", name, texts)
+		}
+	}
+}
+
 // A request that was stopped for want of memory does not start again, only to be stopped, before
 // one of the others has ended.
 func TestNotStoppedAgainAndAgain(t *testing.T) {

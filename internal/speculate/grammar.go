@@ -1,5 +1,4 @@
-// Sequences that a grammar constrains: package grammar has the state after the text and at a tree's
-// nodes.
+// Sequences that a grammar constrains: package grammar has the state after the text and at a tree's nodes.
 
 package speculate
 
@@ -54,9 +53,8 @@ func (s *Sequence) chooseAllowed(logits []float32, nodes []int32) (int32, error)
 	})
 }
 
-// restrict cuts the nodes that the grammar forbids off the drafter's tree, and adds the text that
-// it forces below the root and below leaves. Of a drawn tree it keeps what was drawn from the part
-// of the distribution that is allowed.
+// restrict cuts the nodes that the grammar forbids off the drafter's tree, and adds the text that it forces below the
+// root and below leaves. Of a drawn tree it keeps what was drawn from the part of the distribution that is allowed.
 func (s *Sequence) restrict() {
 	f := &s.form
 	f.drafted = s.tree.Len()

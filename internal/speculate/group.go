@@ -53,8 +53,7 @@ func (l *Loop) leave(g *group) {
 	}
 }
 
-// layOut makes the loop's taps those of all drafters, each layer once, and lists the groups' parts in
-// the controller.
+// layOut makes the loop's taps those of all drafters, each layer once, and lists the groups' parts in the controller.
 func (l *Loop) layOut() {
 	l.taps, l.parts = l.taps[:0], l.parts[:0]
 	for _, g := range l.groups {

@@ -14,8 +14,7 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Kept is what a drafter computed of a text, for sequences of that drafter whose prompts begin like
-// it.
+// Kept is what a drafter computed of a text, for sequences of that drafter whose prompts begin like it.
 type Kept struct {
 	loop    *Loop
 	drafter draft.Drafter
@@ -23,9 +22,8 @@ type Kept struct {
 	text    []int32
 }
 
-// Keep returns what the drafter computed of the sequence's text so far; nil where there is no
-// drafter, or it has not read that text. It shares memory with the sequence and may outlive it. The
-// caller closes it.
+// Keep returns what the drafter computed of the sequence's text so far; nil where there is no drafter, or it has not
+// read that text. It shares memory with the sequence and may outlive it. The caller closes it.
 func (s *Sequence) Keep() (k *Kept, err error) {
 	if s.state == nil || s.behind() {
 		return nil, nil
@@ -98,10 +96,9 @@ func CommonPrefix(a, b []int32) int {
 	return n
 }
 
-// resume prepares the drafter for a text that begins with the rows in the cache. Rows whose taps
-// the drafter needs are dropped from the cache, and computed again with the rest of the prompt; not
-// where the controller says that it costs more than it brings, nor where rows before them were freed. Then the
-// drafter's text begins after the cache.
+// resume prepares the drafter for a text that begins with the rows in the cache. Rows whose taps the drafter needs are
+// dropped from the cache, and computed again with the rest of the prompt; not where the controller says that it costs
+// more than it brings, nor where rows before them were freed. Then the drafter's text begins after the cache.
 func (s *Sequence) resume() (err error) {
 	defer par.Recover("speculate: the drafter's new sequence", &err)
 	l := s.loop

@@ -8,8 +8,7 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// rejection is the rule of the papers for temperatures above 0: package reject over the candidates
-// at a node.
+// rejection is the rule of the papers for temperatures above 0: package reject over the candidates at a node.
 //
 // What is accepted depends on how many nodes were drawn. The controller sizes trees by measured
 // times, so under it a seed gives another text each time; without it a seed gives the same text. At
@@ -51,8 +50,7 @@ func (r *rejection) next(s *Sequence, logits []float32, nodes []int32) (int32, e
 	return r.Rest(), nil
 }
 
-// drawn takes the distribution that the children of a node were drawn from; false if they were
-// chosen in another way.
+// drawn takes the distribution that the children of a node were drawn from; false if they were chosen in another way.
 func (r *rejection) drawn(s *Sequence, node int32) (bool, error) {
 	if !s.turn.Drawn || s.request < 0 {
 		return false, nil

@@ -37,21 +37,19 @@ type Request struct {
 	Logits       func(place int, token int32, logits []float32)
 	PromptLogits bool
 
-	// Grammar, where given, says which tokens the output may have: all others count as minus
-	// infinity before anything else is done with logits. The tokens that End knows have no text in
-	// its vocabulary, and are allowed where the grammar's text may end. The sequence ends with Stop
-	// where the grammar allows no more. The last Written tokens of the prompt are output of an
-	// earlier sequence.
+	// Grammar, where given, says which tokens the output may have: all others count as minus infinity before anything
+	// else is done with logits. The tokens that End knows have no text in its vocabulary, and are allowed where the
+	// grammar's text may end. The sequence ends with Stop where the grammar allows no more. The last Written tokens
+	// of the prompt are output of an earlier sequence.
 	Grammar *grammar.Constraint
 	Written int
 
 	Predicted []int32      // text that much of the output is expected to repeat; see draft.Options
 	Memory    draft.Memory // texts of the past, which it may repeat too; may be nil
 
-	// Cache, where given, holds rows of the prompt's beginning already, and stays the caller's. The
-	// target must have made it. Kept is what the drafter computed of a text that begins like the
-	// prompt (Sequence.Keep), and stays the caller's too. Without it the last of those rows are
-	// computed again if the drafter needs them.
+	// Cache, where given, holds rows of the prompt's beginning already, and stays the caller's. The target must have
+	// made it. Kept is what the drafter computed of a text that begins like the prompt (Sequence.Keep), and stays the
+	// caller's too. Without it the last of those rows are computed again if the drafter needs them.
 	Cache Cache
 	Kept  *Kept
 }
@@ -106,8 +104,7 @@ type Sequence struct {
 	started, first time.Time
 }
 
-// Start makes a sequence of a prompt, which must have a token and leave room for one in the
-// context.
+// Start makes a sequence of a prompt, which must have a token and leave room for one in the context.
 func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	context, vocab := l.o.Context, l.target.Vocab()
 	switch {
@@ -215,8 +212,7 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	return s, nil
 }
 
-// Ender is a draft.State that wants to know what its sequence came to. Ended is called before
-// Close.
+// Ender is a draft.State that wants to know what its sequence came to. Ended is called before Close.
 type Ender interface{ Ended(*Stats) }
 
 // Close gives back what the sequence holds; a cache that came with the request stays the caller's.
@@ -255,9 +251,8 @@ func (s *Sequence) Text() []int32 { return s.text }
 // Output is what has been emitted so far.
 func (s *Sequence) Output() []int32 { return s.text[s.prompt:] }
 
-// Fresh is what the last step emitted: nothing while the prompt is being read, then one token, then
-// those of a round. In a round all but the last were drafted nodes; the last was too if the
-// sequence ended on it and it had a node.
+// Fresh is what the last step emitted: nothing while the prompt is being read, then one token, then those of a round.
+// In a round all but the last were drafted nodes; the last was too if the sequence ended on it and it had a node.
 func (s *Sequence) Fresh() []int32 { return s.text[len(s.text)-s.fresh:] }
 
 // Finish says whether the sequence is done, and why.
@@ -275,8 +270,7 @@ func (s *Sequence) Cache() Cache { return s.cache }
 // LimitTrees bounds the nodes of trees from the next step on: 1, for plain decoding, to Request.Budget.
 func (s *Sequence) LimitTrees(nodes int) { s.turn.Budget = max(1, min(nodes, s.r.Budget)) }
 
-// Budget is how many nodes the controller allowed the last round's tree, root included: 1 where it
-// decoded plainly.
+// Budget is how many nodes the controller allowed the last round's tree, root included: 1 where it decoded plainly.
 func (s *Sequence) Budget() int { return s.turn.Nodes }
 
 // Round is the tree that the last step verified and the nodes of it that were accepted, the root

@@ -15,10 +15,9 @@ import (
 	"github.com/grovellm/grove/internal/speculate/control"
 )
 
-// Controller decides, step by step, how much to speculate, by what it learns of the target and its
-// drafters. It never changes a token, but for the rule Rejection. It belongs to one target on one
-// machine. Loops of that target may share it, at the same time too: one generation begins with what
-// another learned.
+// Controller decides, step by step, how much to speculate, by what it learns of the target and its drafters. It never
+// changes a token, but for the rule Rejection. It belongs to one target on one machine. Loops of that target may share
+// it, at the same time too: one generation begins with what another learned.
 type Controller = control.Controller
 
 // NewController returns a controller that knows nothing yet.
@@ -132,24 +131,21 @@ type Limits struct {
 	Time time.Duration // that the pass is expected to take at most, where prompts are read; 0: no limit
 }
 
-// Step takes every sequence that is not done one pass further, all in the same pass: a chunk of its prompt, or a
-// round. Before that the drafter is told of rows that came with a cache, a chunk of each sequence's; a
-// sequence that has more such rows has no part in the pass. Sequence.Fresh has the tokens this yielded.
-// No sequence may be listed twice.
+// Step takes every sequence that is not done one pass further, all in the same pass: a chunk of its prompt, or a round.
+// Before that the drafter is told of rows that came with a cache, a chunk of each sequence's; a sequence that has more
+// such rows has no part in the pass. Sequence.Fresh has the tokens this yielded. No sequence may be listed twice.
 //
-// When Step fails because ctx ended, or in verifying, nothing has changed, and the next Step goes
-// on from there. What is wrong with one sequence or its drafter fails that sequence alone: see
-// Sequence.Err. A panic is such an error: in the pass it fails the sequences of the pass, in a
-// drafter those of the drafter, in what a sequence's request brought that sequence. A drafter that
-// panicked is not used again: sequences that it was to draft for later are decoded plainly. A
-// sequence whose text is complete does not fail by its drafter.
+// When Step fails because ctx ended, or in verifying, nothing has changed, and the next Step goes on from there. What
+// is wrong with one sequence or its drafter fails that sequence alone: see Sequence.Err. A panic is such an error: in
+// the pass it fails the sequences of the pass, in a drafter those of the drafter, in what a sequence's request brought
+// that sequence. A drafter that panicked is not used again: sequences that it was to draft for later are decoded
+// plainly. A sequence whose text is complete does not fail by its drafter.
 func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
 	return l.StepWithin(ctx, sequences, Limits{})
 }
 
-// StepWithin is Step within limits. Every sequence that decodes takes part with its root at least;
-// prompts share the rows that are left, see prepareChunks. Those that get none wait for a later
-// step.
+// StepWithin is Step within limits. Every sequence that decodes takes part with its root at least; prompts share the
+// rows that are left, see prepareChunks. Those that get none wait for a later step.
 func (l *Loop) StepWithin(ctx context.Context, sequences []*Sequence, limits Limits) error {
 	err := l.takeStep(ctx, sequences, limits)
 	if l.panicked(err) {

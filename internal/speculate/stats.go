@@ -33,8 +33,7 @@ type Depth struct {
 	Accepted int // nodes the target chose, at most one a round
 }
 
-// Tau is τ, the mean number of tokens that a target pass committed, bonus token included; 1 in
-// plain decoding.
+// Tau is τ, the mean number of tokens that a target pass committed, bonus token included; 1 in plain decoding.
 func (s *Stats) Tau() float64 { return ratio(s.Committed, s.Rounds) }
 
 // AcceptRate is the share of drafted nodes that the target chose.
@@ -54,8 +53,7 @@ func (s *Stats) DraftShare() float64 {
 	return 0
 }
 
-// PerToken is the mean time from one token to the next after the first (time per output token,
-// TPOT).
+// PerToken is the mean time from one token to the next after the first (time per output token, TPOT).
 func (s *Stats) PerToken() time.Duration {
 	if s.Tokens < 2 {
 		return 0

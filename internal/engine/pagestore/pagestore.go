@@ -1,6 +1,5 @@
-// Package pagestore keeps blocks of a cache's pages in files. A block is found by a key, which is a
-// hash of the tokens from the beginning of the text to the block's end and of all else that its
-// contents depend on.
+// Package pagestore keeps blocks of a cache's pages in files. A block is found by a key, which is a hash of the tokens
+// from the beginning of the text to the block's end and of all else that its contents depend on.
 //
 // A file gets its name when it is whole and on the disk, and its checksum is compared when it is read: after a crash at
 // any moment a block is as it was written, or not there. The folder has a bound, beyond which the
@@ -209,9 +208,8 @@ func (s *Store) Write(k Key, size int64, fill func(io.Writer) error) error {
 	return nil
 }
 
-// Read gives a block of size bytes to take, which reads all of it. An error says that the block is
-// not there or not as it was written, so that what take made of it must not be used; such a file is
-// removed.
+// Read gives a block of size bytes to take, which reads all of it. An error says that the block is not there or not as
+// it was written, so that what take made of it must not be used; such a file is removed.
 func (s *Store) Read(k Key, size int64, take func(io.Reader) error) error {
 	f, err := os.Open(s.path(k))
 	if err == nil {

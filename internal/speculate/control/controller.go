@@ -12,13 +12,11 @@ import (
 	"github.com/grovellm/grove/internal/drafters/calibrate"
 )
 
-// Controller is what was learned of one target on one machine. It learns the time of a target pass
-// by its rows, the time of drafting by levels, and how often drafted nodes are accepted. Of all
-// nodes that the step's sequences are offered it verifies the set with the most expected tokens in
-// the expected time, which may be none.
+// Controller is what was learned of one target on one machine. It learns the time of a target pass by its rows, the
+// time of drafting by levels, and how often drafted nodes are accepted. Of all nodes that the step's sequences are
+// offered it verifies the set with the most expected tokens in the expected time, which may be none.
 //
-// Loops of the target may share it, at the same time too: one generation begins with what another
-// learned.
+// Loops of the target may share it, at the same time too: one generation begins with what another learned.
 type Controller struct {
 	mu       sync.Mutex
 	verify   costCurve // seconds of a target pass, by rows, and by the experts that those are expected to want
@@ -37,8 +35,7 @@ type record struct {
 	classes [Classes]class
 }
 
-// class is what was learned of one way of choosing tokens: a drafter's probabilities are worth
-// something else in each.
+// class is what was learned of one way of choosing tokens: a drafter's probabilities are worth something else in each.
 type class struct {
 	kinds [2]kind
 	want  float32 // mean number of nodes that were worth verifying
@@ -76,8 +73,7 @@ func New() *Controller {
 	return &Controller{verify: newCostCurve(rowAxis), refresh: calibrate.Memory, drafters: map[string]*record{}}
 }
 
-// Join returns a drafter's group for a loop. Under the name the Controller keeps what it learns of
-// the drafter.
+// Join returns a drafter's group for a loop. Under the name the Controller keeps what it learns of the drafter.
 func (c *Controller) Join(name string) *Group { return &Group{record: c.drafter(name)} }
 
 // ReadExperts says what the target's layers read, if it has experts.
@@ -118,9 +114,8 @@ func (c *Controller) drafter(name string) *record {
 	return d
 }
 
-// Learned is what the controller counted of a drafter's acceptance, in its own memory, which a
-// program may save and set while no loop runs. Times are not part of it: they are measured anew on
-// every machine.
+// Learned is what the controller counted of a drafter's acceptance, in its own memory, which a program may save and set
+// while no loop runs. Times are not part of it: they are measured anew on every machine.
 func (c *Controller) Learned(drafter string) (counts [][]float32) {
 	d := c.drafter(drafter)
 	for i := range d.classes {
@@ -131,15 +126,13 @@ func (c *Controller) Learned(drafter string) (counts [][]float32) {
 	return counts
 }
 
-// costlyToRead reports whether the drafter had better not read text that it is not asked about:
-// where a row takes more of the time than tries may. Then it reads the last draft.Recall rows alone
-// before it is asked again.
+// costlyToRead reports whether the drafter had better not read text that it is not asked about: where a row takes more
+// of the time than tries may. Then it reads the last draft.Recall rows alone before it is asked again.
 func (c *Controller) costlyToRead(d *record) bool {
 	return d.read.n > 0 && c.verify.known && d.read.median() > allowanceRate*c.verify.at(1)
 }
 
-// passed takes the time of a pass of n rows. refresh says that the pass was plain in order to be
-// measured.
+// passed takes the time of a pass of n rows. refresh says that the pass was plain in order to be measured.
 func (c *Controller) passed(n int, seconds float64, refresh bool) {
 	was := 0.0
 	if refresh {

@@ -10,11 +10,10 @@ import (
 // costCurve is a measured time that rises with a count: the seconds of a target pass by its rows,
 // or of drafting by the levels drafted.
 //
-// Times are noisy, and mostly in one direction: something else runs, and a pass takes longer. So
-// each knot of the curve keeps its last times and counts by their lower median, and a count never
-// costs more than a larger count does. Between measured knots the curve has the shape of the axis:
-// it is straight, but where a target has experts, of which more rows read more. Before anything is
-// known of a count, its cost follows from the counts that are known: see fit.
+// Times are noisy, and mostly in one direction: something else runs, and a pass takes longer. So each knot of the curve
+// keeps its last times and counts by their lower median, and a count never costs more than a larger count does. Between
+// measured knots the curve has the shape of the axis: it is straight, but where a target has experts, of which more
+// rows read more. Before anything is known of a count, its cost follows from the counts that are known: see fit.
 //
 // Machines become slower and faster too, for seconds or minutes. So times are kept as they would be
 // at one speed, and the speed follows the last measurements, of whatever counts. A knot's memory is
@@ -92,13 +91,11 @@ const (
 	recentTimes = 15 // kept of a knot
 	majority    = 3  // measurements that make a time certain
 
-	// The first time of a knot counts for at most outlier times what the curve had there: it may be
-	// an accident.
+	// The first time of a knot counts for at most outlier times what the curve had there: it may be an accident.
 	outlier = 1.5
 
-	// The speed follows the median of so many measurements, the last of all counts: one accident
-	// does not move it, and two that are outliers do not. At a time it changes by the factor
-	// mostChange at most.
+	// The speed follows the median of so many measurements, the last of all counts: one accident does not move it,
+	// and two that are outliers do not. At a time it changes by the factor mostChange at most.
 	speedTimes = 3
 	mostChange = 2
 
@@ -134,9 +131,8 @@ func (c *costCurve) normal(n int) float64 {
 	return c.value[k-1] + share*(c.value[k]-c.value[k-1])
 }
 
-// shape is what the time of a count is over that of the first, as far as the axis and the experts
-// read say. Reading experts and computing with them overlap in part: the time is less than the sum
-// of both and more than the longer one.
+// shape is what the time of a count is over that of the first, as far as the axis and the experts read say. Reading
+// experts and computing with them overlap in part: the time is less than the sum of both and more than the longer one.
 func (c *costCurve) shape(n int) float64 {
 	first := int(c.axis.knots[0])
 	more := c.rise * float64(n-first)
@@ -256,8 +252,7 @@ func (c *costCurve) fit() {
 	}
 }
 
-// upperHalf is the largest current knot of at most half of the last knot's count, or else the first
-// one.
+// upperHalf is the largest current knot of at most half of the last knot's count, or else the first one.
 func (c *costCurve) upperHalf(first, last int) int {
 	for k := last - 1; k > first; k-- {
 		if c.current(k) && 2*c.axis.knots[k] <= c.axis.knots[last] {
@@ -267,8 +262,7 @@ func (c *costCurve) upperHalf(first, last int) int {
 	return first
 }
 
-// measuredTwice reports whether a count was measured more than once, so that an accident would have
-// shown.
+// measuredTwice reports whether a count was measured more than once, so that an accident would have shown.
 func (c *costCurve) measuredTwice(n int) bool { return c.times[c.nearest(n)].n > 1 }
 
 // age is how many measurements ago a count was last measured, or one within a sixth of it.

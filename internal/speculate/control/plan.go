@@ -7,10 +7,9 @@ import (
 	"github.com/grovellm/grove/internal/drafters/calibrate"
 )
 
-// Plan is the controller's part of a loop's steps. Before a pass Begin decides which drafters are
-// asked and for how much, and then Cut which nodes are verified; Learn comes after the pass. All
-// sequences share the pass, so a node is worth its place by what one more row costs the whole pass,
-// whichever sequence it belongs to.
+// Plan is the controller's part of a loop's steps. Before a pass Begin decides which drafters are asked and for how
+// much, and then Cut which nodes are verified; Learn comes after the pass. All sequences share the pass, so a node is
+// worth its place by what one more row costs the whole pass, whichever sequence it belongs to.
 type Plan struct {
 	LogitRows int // of a pass at most, whose logits fit into memory
 
@@ -79,8 +78,7 @@ func (p *Plan) Begin(c *Controller, turns []*Turn, groups []*Group) {
 	}
 }
 
-// ask decides whether a tree is asked for, and of how many nodes. unit is the time of a plain
-// token.
+// ask decides whether a tree is asked for, and of how many nodes. unit is the time of a plain token.
 func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 	nodes := t.Budget
 	if nodes < 2 { // there is no memory for a tree
@@ -99,9 +97,8 @@ func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 			}
 			t.pays = byNetwork
 		}
-		// A drafter's first tree has one node; later ones twice as many, with every batch that was
-		// measured. Nodes that are drafted and not verified cost little, once it is known what
-		// drafting costs.
+		// A drafter's first tree has one node; later ones twice as many, with every batch that was measured. Nodes
+		// that are drafted and not verified cost little, once it is known what drafting costs.
 		nodes = min(nodes, 2<<min(t.Group.record.batches, 16))
 		if t.Class == Rejecting {
 			t.size = min(p.drawnSize(c, t), nodes-1, p.mostNodes(c, net.credit))
@@ -188,17 +185,15 @@ func (p *Plan) weigh(turn *Turn) {
 		v := p.product[at+i] * p.product[parent] / max(p.sum[parent], 1)
 		p.product[at+i] = v
 		if !turn.Drawn && !turn.watches() {
-			// Bits of numbers that are not negative order like the numbers; of equal ones the first
-			// counts for more.
+			// Bits of numbers that are not negative order like the numbers; of equal ones the first counts for more.
 			p.order = append(p.order, uint64(math.Float32bits(v))<<32|uint64(^uint32(at+i)))
 		}
 	}
 }
 
-// mostNodes is how many nodes a pass verifies at most. The logits of all sequences' nodes fit into
-// memory. No pass has more than twice the rows of the largest measured, as its time would be a guess.
-// And of rows beyond those each may cost as much as a row of the largest does: no more are taken than
-// the credit, in tokens, could pay for.
+// mostNodes is how many nodes a pass verifies at most. The logits of all sequences' nodes fit into memory. No pass has
+// more than twice the rows of the largest measured, as its time would be a guess. And of rows beyond those each may
+// cost as much as a row of the largest does: no more are taken than the credit, in tokens, could pay for.
 func (p *Plan) mostNodes(c *Controller, credit float64) int {
 	top := max(c.verify.top(), p.rows)
 	bearable := int(float64(top) * (c.verify.at(p.rows) + credit*p.unit(c)) / c.verify.at(top))
@@ -227,8 +222,7 @@ func (p *Plan) best(c *Controller, drafting, credit float64) (best int) {
 	return best
 }
 
-// trim lists the nodes kept, or those of a drawn tree that were drawn first, as many as was chosen
-// before it was drawn.
+// trim lists the nodes kept, or those of a drawn tree that were drawn first, as many as was chosen before it was drawn.
 func (t *Turn) trim(product []float32, keep []bool) {
 	t.Kept = append(t.Kept, 0)
 	if t.Drawn {
