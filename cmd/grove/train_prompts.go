@@ -16,10 +16,28 @@ import (
 // promptLine is a line of a file of prompts, in the forms that people have: the messages of a conversation (OpenAI's,
 // or ShareGPT's "conversations"), the user's turns, or one prompt.
 type promptLine struct {
-	Messages                                     []struct{ Role, Content string }
+	Messages []struct {
+		Role    string
+		Content spoken
+	}
 	Conversations                                []struct{ From, Value string }
 	Turns                                        []string
 	System, Prompt, Question, Instruction, Input string
+}
+
+// spoken is the content of a message: a text, or a list of parts, of which texts count.
+type spoken string
+
+func (s *spoken) UnmarshalJSON(data []byte) error {
+	var parts []struct{ Text string }
+	if json.Unmarshal(data, &parts) != nil || parts == nil {
+		return json.Unmarshal(data, (*string)(s))
+	}
+	*s = ""
+	for _, part := range parts {
+		*s += spoken(part.Text)
+	}
+	return nil
 }
 
 func isUser(m grove.Message) bool { return m.Role == "user" }
@@ -42,7 +60,7 @@ func (p *promptLine) messages() (list []grove.Message) {
 	}
 	add("system", p.System)
 	for _, m := range p.Messages {
-		add(m.Role, m.Content)
+		add(m.Role, string(m.Content))
 	}
 	for _, m := range p.Conversations {
 		add(m.From, m.Value)
