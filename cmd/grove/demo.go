@@ -210,7 +210,8 @@ func (d *demo) report(c *comparison) error {
 			again++
 		}
 	}
-	d.say("%.0f%% of the text repeats runs of 4 tokens, which makes drafting easier.\n", 100*float64(again)/float64(max(len(c.Plain.Tokens), 1)))
+	d.say("%.0f%% of the text repeats runs of 4 tokens, which makes drafting easier.\n",
+		100*float64(again)/float64(max(len(c.Plain.Tokens), 1)))
 	if accepted := len(d.best.path) - 1; accepted > 0 {
 		d.say("A pass that accepted %d of %d drafted tokens (marked *); the model added %q:\n",
 			accepted, d.best.tree.Len()-1, command.TokenText(d.m)(d.best.next))
