@@ -259,6 +259,7 @@ func (m *Model) target() registry.Target {
 // insides is a Model, or embeds one.
 type insides interface {
 	target() registry.Target
+	check(prompt []int32, r *Request) error
 	engineStats() engine.Stats
 	adapterOf(drafter string) (*adapt.Adapter, error)
 }
@@ -267,6 +268,7 @@ func (m *Model) engineStats() engine.Stats { return m.engine.Stats() }
 
 func init() {
 	inside.Target = func(m any) registry.Target { return m.(insides).target() }
+	inside.Check = func(m any, prompt []int32, r any) error { return m.(insides).check(prompt, r.(*Request)) }
 	inside.EngineStats = func(m any) engine.Stats { return m.(insides).engineStats() }
 	inside.SetOpenOptions = func(o any, more inside.OpenOptions) { o.(*Options).more = more }
 	inside.RequestOptionsOf = func(r any) *inside.RequestOptions { return &r.(*Request).more }

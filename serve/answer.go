@@ -59,6 +59,11 @@ type choice struct {
 
 // answer generates what a call asks for, and sends it in the form that makeForm makes.
 func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
+	for i := range c.prompts { // all before any begins
+		if err := inside.Check(c.model, c.prompts[i].tokens, &c.request); err != nil {
+			return err
+		}
+	}
 	if x.late(c.model) {
 		return errLate
 	}

@@ -90,6 +90,22 @@ func TestEchoFull(t *testing.T) {
 	}
 }
 
+// What is wrong with one of several prompts is known before text of another is sent, and nothing is generated.
+func TestOneOfSeveralPrompts(t *testing.T) {
+	s := start(t, nil, serve.Options{})
+	for i := range 20 {
+		bad := []string{`""`, `"` + strings.Repeat("x y ", 20000) + `"`}[i%2]
+		status, _, text := s.send("POST", "/v1/completions", `{"stream":true,"prompt":["a","b","c",`+bad+`],"max_tokens":2}`)
+		if status != 400 {
+			t.Fatalf("%.20s: status %d: %.300s", bad, status, text)
+		}
+	}
+	_, _, text := s.send("GET", "/metrics", "")
+	if !strings.Contains(text, `grove_generations_cancelled_total{model="test/model"} 0`) {
+		t.Error("generations of requests that were refused began")
+	}
+}
+
 // A request of Ollama's for embeddings without a text has none.
 func TestEmbedNothing(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 64), serve.Options{})

@@ -87,6 +87,9 @@ type RequestOptions struct {
 	OnRound func(Round)
 }
 
+// Check says what is wrong with a request, which is a *grove.Request, for a prompt of a model.
+var Check func(model any, prompt []int32, request any) error
+
 // RequestOptionsOf are those of a request, which is a *grove.Request, to be set.
 var RequestOptionsOf func(request any) *RequestOptions
 
