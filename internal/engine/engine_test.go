@@ -351,6 +351,39 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// A request does not wait until another one has read a prompt that a third one has, which goes on.
+func TestPrefixOfRunning(t *testing.T) {
+	e := start(t, open(t), engine.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var goesOn atomic.Bool
+	begun := make(chan struct{}, 1)
+	long := request(200, 700)
+	long.Step = func(*engine.Update) { goesOn.Store(true); begun <- struct{}{} }
+	long.Hold = func() bool { return goesOn.Load() && ctx.Err() == nil }
+	held := request(200, 1)
+	held.Fresh, held.Hold = true, func() bool { return ctx.Err() == nil }
+	ended := make(chan error, 1)
+	last := request(200, 1)
+	last.Done = func(err error) { ended <- err }
+	for _, r := range []engine.Request{long, held, last} {
+		if err := e.Submit(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Step != nil {
+			<-begun
+		}
+	}
+	select {
+	case err := <-ended:
+		if s := e.Stats(); err != nil || s.CachedTokens != 199 {
+			t.Errorf("%d tokens were cached: %v", s.CachedTokens, err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the last request waits for the one that is held")
+	}
+}
+
 // A request that was stopped for want of memory does not start again, only to be stopped, before
 // one of the others has ended.
 func TestNotStoppedAgainAndAgain(t *testing.T) {

@@ -103,10 +103,11 @@ func (p *prefixes) comes(e *Engine, j *job) bool {
 		}
 	}
 	for _, o := range e.running {
-		if o.Tenant == j.Tenant && o.reading() {
+		if o.Tenant == j.Tenant {
 			c := o.seq.Cache()
 			now = max(now, shared(c, o.text, j.text))
-			if same := speculate.CommonPrefix(o.text, j.text); same > c.Len() || c.Reach(same) == same {
+			same := speculate.CommonPrefix(o.text, j.text)
+			if o.reading() && (same > c.Len() || c.Reach(same) == same) {
 				soon = max(soon, same)
 			}
 		}
