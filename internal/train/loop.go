@@ -60,17 +60,19 @@ type Loop struct {
 	Report    func(Progress) // called after every step; may be nil
 }
 
-// Progress is the state of a run after a step.
+// Progress is the state of a run after a step, and a line of its metrics.
 type Progress struct {
-	Step, Steps int
-	Loss        float64 // of the step, in nats per token
-	Rate        float32
-	Norm        float64 // of the gradient
-	Tokens      int64
-	PerSecond   float64 // tokens, since the run began or went on
-	Left        time.Duration
-	Validation  map[string]float64 // loss by source, where measured
-	Figures     map[string]float64 // other measures of held-out text, where there are any
+	Step       int                `json:"step"`
+	Steps      int                `json:"-"`
+	Tokens     int64              `json:"tokens"`
+	Loss       float64            `json:"loss"` // of the step, in nats per token
+	Rate       float32            `json:"rate"`
+	Norm       float64            `json:"norm"`              // of the gradient
+	PerSecond  float64            `json:"tokens_per_second"` // since the run began or went on
+	Seconds    float64            `json:"seconds"`           // that all steps took
+	Left       time.Duration      `json:"-"`
+	Validation map[string]float64 `json:"validation,omitempty"` // loss by source, where measured
+	Figures    map[string]float64 `json:"figures,omitempty"`    // other measures of held-out text, where there are any
 }
 
 func (p Progress) String() string {
@@ -130,6 +132,7 @@ func (r *running) run(ctx context.Context) error {
 			return err
 		}
 		r.st.Seconds += time.Since(start).Seconds()
+		p.Seconds = r.st.Seconds
 		p.PerSecond = float64((r.st.Step-first)*r.tokens) / time.Since(began).Seconds()
 		p.Left = time.Duration(float64((r.Steps-r.st.Step)*r.tokens) / p.PerSecond * float64(time.Second))
 		if r.ValidateEvery > 0 && (r.st.Step%r.ValidateEvery == 0 || r.st.Step == r.Steps) {
@@ -137,7 +140,7 @@ func (r *running) run(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := r.log.write(p, r.st.Seconds); err != nil {
+		if err := r.log.write(p); err != nil {
 			return err
 		}
 		if r.Report != nil {

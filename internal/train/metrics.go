@@ -12,26 +12,14 @@ import (
 // the lines of steps that it will take again.
 type metrics struct{ f *os.File }
 
-type metricsLine struct {
-	Step       int                `json:"step"`
-	Tokens     int64              `json:"tokens"`
-	Loss       float64            `json:"loss"`
-	Rate       float32            `json:"rate"`
-	Norm       float64            `json:"norm"`
-	PerSecond  float64            `json:"tokens_per_second"`
-	Seconds    float64            `json:"seconds"`
-	Validation map[string]float64 `json:"validation,omitempty"`
-	Figures    map[string]float64 `json:"figures,omitempty"`
-}
-
 // lastMeasures is the last line, with the last measures of held-out text, where there are any.
-func lastMeasures(path string) (last metricsLine, err error) {
+func lastMeasures(path string) (last Progress, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return last, err
 	}
 	for line := range bytes.Lines(b) {
-		var l metricsLine
+		var l Progress
 		if err := json.Unmarshal(line, &l); err != nil {
 			return last, fmt.Errorf("%s: %w", path, err)
 		}
@@ -50,7 +38,7 @@ func openMetrics(path string, step int) (*metrics, error) {
 	}
 	keep := 0
 	for line := range bytes.Lines(b) {
-		var m metricsLine
+		var m Progress
 		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &m) != nil || m.Step > step {
 			break // and with it a line cut short
 		}
@@ -66,9 +54,8 @@ func openMetrics(path string, step int) (*metrics, error) {
 	return &metrics{f}, nil
 }
 
-func (m *metrics) write(p Progress, seconds float64) error {
-	b, err := json.Marshal(metricsLine{p.Step, p.Tokens, p.Loss, p.Rate, p.Norm, p.PerSecond, seconds, p.Validation,
-		p.Figures})
+func (m *metrics) write(p Progress) error {
+	b, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func PlotLoss(metrics, path string) error {
 	s := bufio.NewScanner(f)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
-		var m metricsLine
+		var m Progress
 		if json.Unmarshal(s.Bytes(), &m) != nil {
 			continue // the last line of a run that was killed
 		}

@@ -27,7 +27,7 @@ func TestPlotLoss(t *testing.T) {
 		if step%10 == 0 {
 			p.Validation = map[string]float64{"held": p.Loss + 0.1}
 		}
-		if err := m.write(p, 1); err != nil {
+		if err := m.write(p); err != nil {
 			t.Fatal(err)
 		}
 	}

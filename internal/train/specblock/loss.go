@@ -25,7 +25,7 @@ type said struct {
 type judging struct {
 	exec        *nn.Exec // without a tape
 	logits      nn.Buffer
-	rows, token []int32 // rows are not nil, which would be all
+	rows, token []int32                            // rows are not nil, which would be all
 	top         [][specblock.FeatureLogits]float32 // per worker
 	index       [][specblock.FeatureLogits]int32
 }
