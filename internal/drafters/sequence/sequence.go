@@ -1,4 +1,4 @@
-// Package sequence has what drafters with a network on the target keep of their sequences, whatever
+// Package sequence has what drafters with a network keep of their sequences, whatever
 // trees they make: the text that the network has read, how the target chooses tokens, and what
 // shortlists and the modifier +text know of the text.
 package sequence
