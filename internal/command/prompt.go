@@ -79,7 +79,7 @@ func readAll(r io.Reader, name string) (string, error) {
 		return "", fmt.Errorf("%s: more than %s: no model reads that much; give a part of it", name, Size(MaxPrompt))
 	}
 	text := string(data)
-	return text, checkText(name, text)
+	return strings.TrimPrefix(text, "\ufeff"), checkText(name, text) // Windows' editors begin texts with that mark
 }
 
 // checkText refuses a text that is not UTF-8.
