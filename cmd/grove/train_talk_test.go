@@ -207,15 +207,7 @@ func TestPromptsThatTemplatesRefuse(t *testing.T) {
 
 // Answers that are kept are those of the same prompts in the same layout, however many other prompts there are.
 func TestTalkKept(t *testing.T) {
-	m, err := grove.OpenGGUF(command.Embedded, models.Target(), grove.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	layout, err := layouts.Parse(m.Tokenizer(), talkTemplates[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, layout := talkModel(t)
 	given := func(texts ...string) (list [][]grove.Message) {
 		for _, text := range texts {
 			list = append(list, []grove.Message{{Role: "user", Content: text}})
@@ -264,15 +256,7 @@ func TestTalkKinds(t *testing.T) {
 
 // One in four conversations of the model's own has two turns, at each temperature alike.
 func TestTalkTurns(t *testing.T) {
-	m, err := grove.OpenGGUF(command.Embedded, models.Target(), grove.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	layout, err := layouts.Parse(m.Tokenizer(), talkTemplates[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, layout := talkModel(t)
 	tt := &talker{m: m, layout: layout, ownShare: 1, ownTurns: 2, temperatures: []float64{0, 1}, longest: 40,
 		longestAsk: 40}
 	tt.say = func(context.Context, []int32, int, float32, uint64) ([]int32, bool, error) {
@@ -333,4 +317,19 @@ func writeFile(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// talkModel is a model and the layout of conversations with it.
+func talkModel(t *testing.T) (*grove.Model, *layouts.Layout) {
+	t.Helper()
+	m, err := grove.OpenGGUF(command.Embedded, models.Target(), grove.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	layout, err := layouts.Parse(m.Tokenizer(), talkTemplates[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, layout
 }

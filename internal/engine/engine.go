@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"runtime"
 	"slices"
 	"sort"
 	"sync"
@@ -15,9 +13,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/engine/pagestore"
-	"github.com/grovellm/grove/internal/kernels/fineclock"
 	"github.com/grovellm/grove/internal/kernels/memory"
-	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/tree"
@@ -277,160 +273,6 @@ func (e *Engine) Wake() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.wake.Signal()
-}
-
-// work steps until nothing is left to do.
-func (e *Engine) work() {
-	for {
-		more, err := e.takeStep()
-		if err != nil {
-			e.abandon(err)
-			continue
-		}
-		if !more {
-			return
-		}
-	}
-}
-
-// takeStep takes a step, if there is something to do. An error is a panic of the engine itself: the
-// loop makes those of the pass, of drafters and of callers' functions errors of the requests.
-func (e *Engine) takeStep() (more bool, err error) {
-	defer par.Recover("engine: the step", &err)
-	if !e.choose() {
-		return false, nil
-	}
-	limits := e.limits()
-	began := fineclock.Now()
-	err = e.pass(limits)
-	seconds := fineclock.Since(began).Seconds()
-	switch {
-	case err != nil:
-	case !slices.ContainsFunc(e.step, (*speculate.Sequence).Prefilling):
-		e.learn(seconds)
-	case limits.Time > 0:
-		e.keepPace(limits.Time.Seconds(), seconds)
-	}
-	e.deliver(err)
-	runtime.Gosched() // callers take what came: workers that never wait would keep them from it for 10 to 20 ms
-	return true, nil
-}
-
-// pass takes the loop's step.
-func (e *Engine) pass(limits speculate.Limits) error {
-	e.passing.Lock()
-	defer e.passing.Unlock()
-	return e.loop.StepWithin(e.stepContext(), e.step, limits)
-}
-
-// stepContext is what may cancel a step: a request that runs alone does.
-func (e *Engine) stepContext() context.Context {
-	e.asked.Context = context.Background()
-	if len(e.stepping) == 1 {
-		e.asked.Context = e.stepping[0].ctx
-	}
-	return &e.asked
-}
-
-// askedContext notes when a step asks whether it has ended. A pass does at every layer: one of many rows of a large
-// model may take minutes, and is not stuck.
-type askedContext struct {
-	context.Context
-	last atomic.Int64 // in nanoseconds of Unix time
-}
-
-func (c *askedContext) Err() error {
-	c.last.Store(time.Now().UnixNano())
-	return c.Context.Err()
-}
-
-// limits bound a step where some requests decode and others have prompts to read.
-func (e *Engine) limits() speculate.Limits {
-	decoding := 0
-	for _, j := range e.stepping {
-		if !j.reading() {
-			decoding++
-		}
-	}
-	l := speculate.Limits{Rows: decoding + speculate.DefaultChunk}
-	if decoding > 0 {
-		usual := max(time.Duration(e.usual*float64(time.Second)), e.loop.PlainTime(decoding))
-		l.Time = time.Duration(e.pace * float64(max(promptSlowdown*usual, promptTime)))
-	}
-	return l
-}
-
-// keepPace takes the time of a step that read prompts within a limit. The loop foresees a pass by
-// its rows alone; rows of a long prompt take longer, as they attend to more. The limit shrinks until
-// such steps take as long as they should, down to the time of a step without prompts.
-func (e *Engine) keepPace(limit, seconds float64) {
-	whole := limit / e.pace
-	e.pace = min(max(e.pace*math.Pow(whole/seconds, 1./stepMemory), e.usual/whole), 1)
-}
-
-// learn takes the time of a step without prompts.
-func (e *Engine) learn(seconds float64) {
-	plain := e.loop.PlainTime(len(e.step)).Seconds()
-	e.mu.Lock()
-	for _, j := range e.stepping {
-		if j.Name != "" && plain > 0 {
-			s := e.speeds[j.Name]
-			e.speeds[j.Name] = speed{s.tokens + float64(len(j.seq.Fresh())), s.plain + seconds/plain}
-		}
-	}
-	e.mu.Unlock()
-	if e.usual == 0 {
-		e.usual = seconds
-	}
-	e.usual += (min(seconds, 2*e.usual) - e.usual) / stepMemory
-}
-
-// reading reports whether the request's prompt is not read yet.
-func (j *job) reading() bool { return len(j.seq.Output()) == 0 }
-
-// choose prepares a step. It returns false when there is nothing to do; the goroutine then ends.
-func (e *Engine) choose() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	ready := false
-	for {
-		for _, j := range slices.Concat(e.running, e.queue) {
-			if j.ctx.Err() != nil {
-				e.cancel(j)
-			}
-		}
-		e.makeRoom()
-		e.admit()
-		e.stepping, e.step = e.stepping[:0], e.step[:0]
-		for _, j := range e.running {
-			if j.takesPart() {
-				e.stepping, e.step = append(e.stepping, j), append(e.step, j.seq)
-			}
-		}
-		if len(e.step) > 0 {
-			return true
-		}
-		switch {
-		case len(e.running)+len(e.queue) > 0:
-			e.wake.Wait()
-		case e.closed || ready:
-			e.working = false
-			if e.idle != nil {
-				close(e.idle)
-				e.idle = nil
-			}
-			return false
-		default:
-			ready = !e.readyMemory()
-		}
-	}
-}
-
-// readyMemory takes memory for some rows, without the lock, if more is to be ready.
-func (e *Engine) readyMemory() bool {
-	e.mu.Unlock()
-	defer e.mu.Lock()
-	return slices.ContainsFunc(e.o.Pages, func(p *nn.Pages) bool { return p.Ready(e.o.Ready) })
 }
 
 // deliver tells the callers what a step brought.
