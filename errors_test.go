@@ -2,6 +2,7 @@ package grove_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/models"
 )
 
 // What cannot be served is refused, naming the field and what to do.
@@ -164,4 +166,22 @@ func randomBytes(rng *rand.Rand, n int) []byte {
 		b[i] = byte(rng.Uint32())
 	}
 	return b
+}
+
+// An error about memory that holds no text is of that option, says how much would, and has no name from within.
+func TestLittleCacheMemory(t *testing.T) {
+	_, err := grove.OpenGGUF("target", models.Target(), grove.Options{CacheMemory: 1})
+	var option *grove.OptionError
+	if !errors.As(err, &option) || option.Field != "CacheMemory" || strings.Contains(option.Reason, "engine") {
+		t.Fatalf("error %v", err)
+	}
+	var least int64
+	if _, err := fmt.Sscanf(option.Reason, "1 bytes: want %d or more", &least); err != nil {
+		t.Fatal(option.Reason, err)
+	}
+	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{CacheMemory: least})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Close()
 }

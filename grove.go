@@ -217,8 +217,10 @@ func newModel(m *model.Model, o engine.Options) (*Model, error) {
 	o.Ready = min(m.Config.Context, int(ready)/max(o.Pages[0].RowBytes(), 1))
 	o.Loop.Controller = speculate.NewController()
 	e, err := engine.New(speculate.Model(m), o)
-	if err != nil {
-		return nil, optionf("CacheMemory", "%v", err)
+	if little := new(engine.LittleMemoryError); errors.As(err, &little) {
+		return nil, optionf("CacheMemory", "%v", little)
+	} else if err != nil {
+		return nil, err
 	}
 	embedding := make(chan *model.Pass, 1)
 	embedding <- m.NewPass()

@@ -188,7 +188,7 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 	e.o.Loop.Context = target.Context()
 	if o.CacheMemory > 0 {
 		if least := e.textBytes(new(Request), 2*nn.PageRows); o.CacheMemory < least {
-			return nil, fmt.Errorf("engine: CacheMemory is %d bytes: want %d or more, for a short text", o.CacheMemory, least)
+			return nil, &LittleMemoryError{o.CacheMemory, least}
 		}
 		e.o.Loop.Context = sort.Search(target.Context(), func(n int) bool { // a page is for the pass
 			return e.textBytes(new(Request), n+1+nn.PageRows) > o.CacheMemory
@@ -207,6 +207,13 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 	}
 	e.wake.L = &e.mu
 	return e, nil
+}
+
+// LittleMemoryError says that CacheMemory holds no text: Least bytes hold a short one.
+type LittleMemoryError struct{ CacheMemory, Least int64 }
+
+func (e *LittleMemoryError) Error() string {
+	return fmt.Sprintf("%d bytes: want %d or more, for a short text", e.CacheMemory, e.Least)
 }
 
 // Context is the most tokens that prompt and output of a request may have together: the target's, or fewer where

@@ -119,9 +119,10 @@ func (j *Job) ask(ctx context.Context, first, n int, answers map[string][]Conver
 				talk, err := answer(ctx, i)
 				mu.Lock()
 				if err == nil {
-					answers[key(i)] = talk
+					a := answered{key(i), talk}
+					answers[a.Key] = talk
 					done++
-					err = w.Encode(answered{key(i), talk})
+					err = w.Encode(a)
 				}
 				if err != nil {
 					stop(fmt.Errorf("conversation %d: %w", i+1, err))

@@ -152,7 +152,10 @@ func continues(first, then Conversation) bool {
 func describeConversations(all []Conversation) string {
 	var given, said, count [2]int // by temperature, those above 0 first
 	for _, c := range all {
-		i := slices.Index([]bool{false, true}, c.Greedy)
+		i := 0
+		if c.Greedy {
+			i = 1
+		}
 		count[i]++
 		given[i] += c.From
 		said[i] += len(c.Tokens) - c.From
