@@ -29,6 +29,7 @@ type piece struct {
 	first  bool // of its choice
 	parts       // reasoning, content and calls
 	probs  []logprob
+	tokens []int32       // one that ends the text included; nil where they are not asked for
 	finish string        // stop, length or tool_calls; empty while the choice goes on
 	cut    bool          // the choice ended within a call
 	result *grove.Result // nil while the choice goes on
@@ -159,15 +160,21 @@ func (a *answering) collect(parts <-chan part) error {
 		if a.call.none {
 			text = ""
 		}
-		list[i] = a.piece(i, text, c.list)
+		list[i] = a.piece(i, text, c.result.Tokens, c.list)
 	}
 	return a.writeJSON(200, a.form.whole(list))
 }
 
 // piece makes a piece of what came to a choice.
-func (a *answering) piece(index int, text string, probs []logprob) piece {
+func (a *answering) piece(index int, text string, tokens []int32, probs []logprob) piece {
 	c := &a.choices[index]
 	p := piece{index: index, first: !c.begun, probs: probs, result: c.result}
+	if a.call.tokenIDs {
+		p.tokens = []int32{}
+		if !a.call.none {
+			p.tokens = append(p.tokens, tokens...)
+		}
+	}
 	if p.first && a.call.echo {
 		text = a.call.prompts[index/a.call.n].text + text
 	}

@@ -39,6 +39,7 @@ type call struct {
 	whole engine.Call // all choices
 
 	stream, usage bool // send pieces as they come; send the usage at the end
+	tokenIDs      bool // show the tokens of prompts and choices
 	rounds        bool // send the rounds' trees with the pieces
 	race          bool // choice 0 decodes plainly, choice 1 with the drafter, in turn
 }
@@ -78,7 +79,8 @@ func (x *exchange) useModel(name string) (*Model, error) {
 // newCall makes the call of a request's options and of how many choices it wants. Its prompts are
 // left to the caller.
 func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
-	c := &call{model: m, options: o, n: s.N.or(1), stream: o.Stream.value, rounds: o.Rounds, race: s.Race.value}
+	c := &call{model: m, options: o, n: s.N.or(1), stream: o.Stream.value, rounds: o.Rounds, race: s.Race.value,
+		tokenIDs: s.TokenIDs}
 	x.param = c.paramOf
 	c.usage = o.StreamOptions.value.IncludeUsage
 	limits := &x.s.o.Limits

@@ -150,6 +150,7 @@ type chatChoice struct {
 	Logprobs     *chatLogprobs `json:"logprobs"`
 	FinishReason *string       `json:"finish_reason"`
 	StopReason   *string       `json:"stop_reason,omitempty"`
+	TokenIDs     []int32       `json:"token_ids,omitzero"`
 }
 
 // reasoned is reasoning under the names that clients read: llama.cpp's, and vLLM's and Ollama's.
@@ -175,6 +176,7 @@ type chatPiece struct {
 	Logprobs     *chatLogprobs `json:"logprobs"`
 	FinishReason *string       `json:"finish_reason"`
 	StopReason   *string       `json:"stop_reason,omitempty"`
+	TokenIDs     []int32       `json:"token_ids,omitzero"`
 }
 
 type chatDelta struct {
@@ -257,7 +259,7 @@ func (f chatForm) whole(p *piece) any {
 		m.ToolCalls = nil
 	}
 	return chatChoice{Index: p.index, Message: m, Logprobs: f.c.chatLogprobs(p.probs),
-		FinishReason: orNil(f.c.oldFinish(p.finish)), StopReason: f.c.stopString(p.result)}
+		FinishReason: orNil(f.c.oldFinish(p.finish)), StopReason: f.c.stopString(p.result), TokenIDs: p.tokens}
 }
 
 func (f chatForm) pieces(p *piece) (list []any) {
@@ -281,6 +283,15 @@ func (f chatForm) pieces(p *piece) (list []any) {
 	if p.result != nil {
 		list = append(list, chatPiece{Index: p.index, FinishReason: orNil(f.c.oldFinish(p.finish)),
 			StopReason: f.c.stopString(p.result)})
+	}
+	if len(p.tokens) > 0 {
+		last := chatPiece{Index: p.index} // of tokens whose text is held back
+		if n := len(list); n > 0 {
+			last = list[n-1].(chatPiece)
+			list = list[:n-1]
+		}
+		last.TokenIDs = p.tokens
+		list = append(list, last)
 	}
 	return list
 }

@@ -144,6 +144,8 @@ type completionChoice struct {
 	Logprobs     *completionLogprobs `json:"logprobs"`
 	FinishReason *string             `json:"finish_reason"`
 	StopReason   *string             `json:"stop_reason,omitempty"`
+	TokenIDs     []int32             `json:"token_ids,omitzero"`
+	Prompt       []int32             `json:"prompt_token_ids,omitzero"`
 }
 
 // completionLogprobs are those of tokens, in lists of the same length.
@@ -186,12 +188,16 @@ func newCompletionForm(a *answering) form {
 }
 
 func (f completionForm) whole(p *piece) any {
-	return completionChoice{Index: p.index, Text: p.content, Logprobs: f.c.completionLogprobs(p.probs),
-		FinishReason: orNil(p.finish), StopReason: f.c.stopString(p.result)}
+	c := completionChoice{Index: p.index, Text: p.content, Logprobs: f.c.completionLogprobs(p.probs),
+		FinishReason: orNil(p.finish), StopReason: f.c.stopString(p.result), TokenIDs: p.tokens}
+	if f.c.tokenIDs && p.first {
+		c.Prompt = f.c.prompts[p.index/f.c.n].tokens
+	}
+	return c
 }
 
 func (f completionForm) pieces(p *piece) (list []any) {
-	if p.content != "" || len(p.probs) > 0 || p.result != nil {
+	if p.content != "" || len(p.probs) > 0 || len(p.tokens) > 0 || p.result != nil {
 		list = append(list, f.whole(p))
 	}
 	return list

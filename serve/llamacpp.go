@@ -14,7 +14,7 @@ type llamaBody struct {
 	options
 	oneChoice
 	NProbs       refused `json:"n_probs" neutral:"0" why:"use logprobs of /v1/completions"`
-	ReturnTokens refused `json:"return_tokens" neutral:"false" why:"this server sends text alone: /tokenize has its tokens"`
+	ReturnTokens bool    `json:"return_tokens"`
 }
 
 // newLlamaCall makes the call of such a request; the prompt is left to the caller. Defaults are llama.cpp's.
@@ -24,7 +24,7 @@ func (x *exchange) newLlamaCall(m *Model, b *llamaBody) (*call, error) {
 	b.TopP.setDefault(0.95)
 	b.MinP.setDefault(0.05)
 	b.RepeatLastN.setDefault(64)
-	c, err := x.newCall(m, &b.options, several{})
+	c, err := x.newCall(m, &b.options, several{TokenIDs: b.ReturnTokens})
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +102,9 @@ func newLlamaForm(a *answering) form { return llamaForm{a} }
 
 // llamaAnswer is an answer, or a piece of one.
 type llamaAnswer struct {
-	Content string `json:"content"`
-	Stop    bool   `json:"stop"` // it is the end
+	Content string  `json:"content"`
+	Tokens  []int32 `json:"tokens,omitzero"`
+	Stop    bool    `json:"stop"` // it is the end
 	*llamaEnd
 }
 
@@ -134,12 +135,12 @@ func (f llamaForm) end(p *piece) *llamaEnd {
 }
 
 func (f llamaForm) whole(list []piece) any {
-	return llamaAnswer{list[0].content, true, f.end(&list[0])}
+	return llamaAnswer{list[0].content, list[0].tokens, true, f.end(&list[0])}
 }
 
 func (f llamaForm) events(p *piece, last bool) (list []event) {
-	if p.content != "" {
-		list = append(list, event{data: llamaAnswer{Content: p.content}})
+	if p.content != "" || len(p.tokens) > 0 {
+		list = append(list, event{data: llamaAnswer{Content: p.content, Tokens: p.tokens}})
 	}
 	if last {
 		list = append(list, event{data: llamaAnswer{Stop: true, llamaEnd: f.end(p)}})

@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,21 +46,24 @@ func normalUsage(text string) string {
 	return regexp.MustCompile(`"(cached_tokens|cache_read_input_tokens|input_tokens)": ?[0-9]+|"id":|msg_\w+|(cache|prompt)_\w+":[0-9.]+`).ReplaceAllString(text, "")
 }
 
-// llama.cpp's /completion has the text of /v1/completions, whole and streamed. Defaults are llama.cpp's.
+// llama.cpp's /completion has the text and the tokens of /v1/completions, whole and streamed. Defaults are llama.cpp's.
 func TestLlamaCompletion(t *testing.T) {
 	s := start(t, tinyWith(t, "tiny-qwen3", 256, grove.Options{Threads: 1}), serve.Options{})
 	for _, prompt := range []any{"some text", []any{1, 2, 3}} {
 		want := s.post("/v1/completions", map[string]any{"prompt": prompt, "max_tokens": 20, "seed": 3, "temperature": 0.8,
-			"top_k": 40, "top_p": 0.95, "min_p": 0.05, "repeat_penalty": 1.5, "repeat_last_n": 64})
-		fields := map[string]any{"prompt": prompt, "n_predict": 20, "seed": 3, "repeat_penalty": 1.5}
+			"top_k": 40, "top_p": 0.95, "min_p": 0.05, "repeat_penalty": 1.5, "repeat_last_n": 64, "return_token_ids": true})
+		fields := map[string]any{"prompt": prompt, "n_predict": 20, "seed": 3, "repeat_penalty": 1.5,
+			"return_tokens": true}
 		whole := s.post("/completion", fields)
 		if whole["content"] != at(want, "choices.0.text") || whole["stop"] != true || whole["tokens_predicted"] != at(want,
 			"usage.completion_tokens") ||
-			whole["tokens_evaluated"] != at(want, "usage.prompt_tokens") || whole["stop_type"] == "" {
+			whole["tokens_evaluated"] != at(want, "usage.prompt_tokens") || whole["stop_type"] == "" ||
+			!reflect.DeepEqual(whole["tokens"], at(want, "choices.0.token_ids")) {
 			t.Errorf("%v: %v, want %v", prompt, whole, want)
 		}
 		_, _, text := s.send("POST", "/completion", jsonOf(with(fields, "stream", true)))
 		streamed, ended := "", false
+		var tokens []any
 		for line := range strings.Lines(text) {
 			data, isEvent := strings.CutPrefix(line, "data: ")
 			if !isEvent {
@@ -68,9 +72,11 @@ func TestLlamaCompletion(t *testing.T) {
 			e := object(t, data)
 			streamed += e["content"].(string)
 			ended = e["stop"] == true
+			ids, _ := e["tokens"].([]any)
+			tokens = append(tokens, ids...)
 		}
-		if streamed != whole["content"] || !ended {
-			t.Errorf("%v: streamed %q, whole %q", prompt, streamed, whole["content"])
+		if streamed != whole["content"] || !ended || !reflect.DeepEqual(tokens, whole["tokens"]) {
+			t.Errorf("%v: streamed %q, %v, whole %v", prompt, streamed, tokens, whole)
 		}
 	}
 	read := s.post("/completion", map[string]any{"prompt": "some text", "n_predict": 0,
@@ -80,7 +86,7 @@ func TestLlamaCompletion(t *testing.T) {
 		t.Errorf("without a token: %v", read)
 	}
 	for body, param := range map[string]string{`{}`: "prompt", `{"prompt":["a","b"]}`: "prompt",
-		`{"prompt":"x","n_probs":3}`: "n_probs", `{"prompt":"x","return_tokens":true}`: "return_tokens",
+		`{"prompt":"x","n_probs":3}`: "n_probs", `{"prompt":"x","return_token_ids":true}`: "return_token_ids",
 		`{"prompt":"x","n_cmpl":2}`: "n_cmpl", `{"prompt":"x","n":2}`: "n",
 		`{"prompt":"` + strings.Repeat("many words ", 100) + `","n_predict":1}`: "prompt"} {
 		status, _, text := s.send("POST", "/completion", body)

@@ -11,6 +11,7 @@ type response struct {
 	Choices []any  `json:"choices"`
 	Usage   any    `json:"usage,omitempty"`
 
+	Prompt  []int32  `json:"prompt_token_ids,omitzero"` // a conversation's
 	Timings *timings `json:"timings,omitempty"`
 	Metrics *metric  `json:"metrics,omitempty"`
 	Round   *round   `json:"round,omitempty"`
@@ -39,10 +40,20 @@ func (f *openAIForm) whole(list []piece) any {
 	for i := range list {
 		r.Choices = append(r.Choices, f.choice.whole(&list[i]))
 	}
+	r.Prompt = f.a.call.conversationTokens()
 	r.Usage = f.a.usage()
 	r.Timings = f.a.timings()
 	r.Metrics = f.a.metric()
 	return &r
+}
+
+// conversationTokens are those of a conversation, where the answer shows tokens. Text completions, which may have
+// several prompts, show them in their choices.
+func (c *call) conversationTokens() []int32 {
+	if !c.tokenIDs || !c.chat {
+		return nil
+	}
+	return c.prompts[0].tokens
 }
 
 func (f *openAIForm) events(p *piece, last bool) (list []event) {
@@ -63,6 +74,9 @@ func (f *openAIForm) events(p *piece, last bool) (list []event) {
 		}
 		if i == 0 {
 			r.Round = p.round
+		}
+		if i == 0 && p.first {
+			r.Prompt = f.a.call.conversationTokens()
 		}
 		if usage {
 			r.Usage = soFar

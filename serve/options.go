@@ -100,20 +100,21 @@ type notObeyed struct {
 	NIndent                refused `json:"n_indent" neutral:"0"`
 	AdaptiveTarget         refused `json:"adaptive_target" neutral:"-1 -1.0"`
 	RepetitionDetection    refused `json:"repetition_detection"`
-	ReturnTokenIDs         refused `json:"return_token_ids" neutral:"false"`
 	ReturnAsTokenIDs       refused `json:"return_tokens_as_token_ids" neutral:"false"`
 }
 
-// several are the fields that make several choices, of protocols that can show them.
+// several are the fields that make several choices, and show their tokens, of protocols that can.
 type several struct {
-	N      field[int]  `json:"n"`
-	BestOf field[int]  `json:"best_of"`
-	Race   field[bool] `json:"race"`
+	N        field[int]  `json:"n"`
+	BestOf   field[int]  `json:"best_of"`
+	Race     field[bool] `json:"race"`
+	TokenIDs bool        `json:"return_token_ids"` // vLLM's and SGLang's
 }
 
 // oneChoice is in the bodies of the other protocols.
 type oneChoice struct {
-	N refused `json:"n" neutral:"1"`
+	N        refused `json:"n" neutral:"1"`
+	TokenIDs refused `json:"return_token_ids" neutral:"false" why:"use /v1/completions or /v1/chat/completions"`
 }
 
 // seed is any whole number of 64 bits with a sign or without one.

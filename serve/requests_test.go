@@ -9,16 +9,19 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/serve"
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // Each token of an echoed prompt stands at its offset in the text, names of special tokens too.
@@ -104,6 +107,72 @@ func TestOneOfSeveralPrompts(t *testing.T) {
 	if !strings.Contains(text, `grove_generations_cancelled_total{model="test/model"} 0`) {
 		t.Error("generations of requests that were refused began")
 	}
+}
+
+// The tokens that are shown on request are those that were generated, in streams too, the one that ends the text
+// included: as many as the usage has, and the text that they stand for.
+func TestTokenIDs(t *testing.T) {
+	m, err := embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, m, serve.Options{})
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 3).Draw(rt, "choices")
+		fields := map[string]any{"n": n, "max_tokens": rapid.IntRange(1, 20).Draw(rt, "max"), "return_token_ids": true,
+			"temperature": rapid.SampledFrom([]float64{0, 1.5}).Draw(rt, "temperature"), "seed": 1}
+		path := "/v1/chat/completions"
+		place := "message.content"
+		promptPlace := "prompt_token_ids"
+		prompt := rapid.SampledFrom([]string{"func main", "x é", "a"}).Draw(rt, "prompt")
+		fields["messages"] = []any{map[string]any{"role": "user", "content": prompt}}
+		if rapid.Bool().Draw(rt, "completion") {
+			path = "/v1/completions"
+			place = "text"
+			promptPlace = "choices.0.prompt_token_ids"
+			fields["prompt"] = prompt
+		}
+		stop := rapid.Bool().Draw(rt, "stop")
+		if stop {
+			fields["stop"] = []string{"e", "\n"}
+		}
+		whole := s.post(path, fields)
+		sum := 0
+		want := make([][]any, n)
+		for i, c := range whole["choices"].([]any) {
+			want[i] = at(c, "token_ids").([]any)
+			sum += len(want[i])
+			var ids []int32
+			for _, id := range want[i] {
+				ids = append(ids, int32(id.(float64)))
+			}
+			text := m.Tokenizer().Decode(ids, tokenizer.DecodeOptions{Continue: true})
+			if content, _ := at(c, place).(string); utf8.ValidString(text) && (!strings.HasPrefix(text, content) || !stop &&
+				text != content) {
+				rt.Fatalf("tokens of %q, text %q", text, content)
+			}
+		}
+		if float64(sum) != at(whole, "usage.completion_tokens") ||
+			float64(len(at(whole, promptPlace).([]any))) != at(whole, "usage.prompt_tokens") {
+			rt.Fatalf("%d tokens of choices: %v", sum, whole)
+		}
+		fields["stream"] = true
+		got := make([][]any, n)
+		var prompts []any
+		for _, e := range s.events(path, fields) {
+			for _, c := range e["choices"].([]any) {
+				ids, _ := at(c, "token_ids").([]any)
+				i := int(at(c, "index").(float64))
+				got[i] = append(got[i], ids...)
+			}
+			if ids := at(e, promptPlace); ids != nil {
+				prompts = append(prompts, ids)
+			}
+		}
+		if !reflect.DeepEqual(got, want) || len(prompts) != n || !reflect.DeepEqual(prompts[n-1], at(whole, promptPlace)) {
+			rt.Fatalf("streamed %v, whole %v; prompts %v", got, want, prompts)
+		}
+	})
 }
 
 // A request of Ollama's for embeddings without a text has none.

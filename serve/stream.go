@@ -42,7 +42,7 @@ func (a *answering) stream(parts <-chan part) error {
 		if a.choices[p.index].result != nil {
 			left--
 		}
-		piece := a.piece(p.index, text, list)
+		piece := a.piece(p.index, text, p.chunk.Tokens, list)
 		piece.round = a.call.roundOf(&p)
 		if err := a.send(a.form.events(&piece, left == 0)); err != nil {
 			return err

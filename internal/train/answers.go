@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -170,11 +171,12 @@ func (s *Server) Continue(ctx context.Context, prompt []int32, most int, tempera
 		return nil, false, s.err
 	}
 	request := map[string]any{"model": s.model, "prompt": prompt, "max_tokens": most,
-		"temperature": temperature, "seed": seed}
+		"temperature": temperature, "seed": seed, "return_token_ids": true}
 	var reply struct {
 		Choices []struct {
-			Text   string `json:"text"`
-			Finish string `json:"finish_reason"`
+			Text   string  `json:"text"`
+			Finish string  `json:"finish_reason"`
+			Tokens []int32 `json:"token_ids"` // of grove, vLLM and SGLang: the text alone lacks special tokens
 		} `json:"choices"`
 		Error json.RawMessage `json:"error"`
 	}
@@ -186,6 +188,13 @@ func (s *Server) Continue(ctx context.Context, prompt []int32, most int, tempera
 			cmp.Or(string(reply.Error), "no error either"))
 	}
 	c := reply.Choices[0]
+	if len(c.Tokens) > 0 {
+		if last := slices.Max(c.Tokens); int(last) >= s.Tokenizer.VocabSize() || slices.Min(c.Tokens) < 0 {
+			return nil, false, fmt.Errorf("%s serves another model: token %d is none of the target's %d", s.URL, last,
+				s.Tokenizer.VocabSize())
+		}
+		return c.Tokens[:min(most, len(c.Tokens))], c.Finish == "stop", nil
+	}
 	answer = s.Tokenizer.Encode(c.Text, tokenizer.EncodeOptions{})
 	if s.Tokenizer.Decode(answer, tokenizer.DecodeOptions{Continue: true}) != c.Text { // a space went before the text
 		line := s.Tokenizer.Encode("\n", tokenizer.EncodeOptions{})

@@ -542,6 +542,7 @@ func TestServer(t *testing.T) {
 	m := traintest.Shipped(t)
 	failures := []int{http.StatusTooManyRequests, http.StatusInternalServerError}
 	var asked map[string]any
+	ids := ""
 	h := http.NewServeMux()
 	h.HandleFunc("GET /v1/models", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"data":[{"id":"some"}]}`) })
 	h.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) {
@@ -563,7 +564,7 @@ func TestServer(t *testing.T) {
 			fmt.Fprint(w, `{"error":{"message":"overloaded"}}`) // as some gateways say it, with status 200
 			return
 		}
-		fmt.Fprint(w, `{"choices":[{"text":" func main","finish_reason":"stop"}]}`)
+		fmt.Fprintf(w, `{"choices":[{"text":" func main","finish_reason":"stop"%s}]}`, ids)
 	})
 	s := httptest.NewServer(h)
 	defer s.Close()
@@ -572,7 +573,8 @@ func TestServer(t *testing.T) {
 	if err != nil || m.Tokenizer.Decode(got, tokenizer.DecodeOptions{}) != " func main" || !ended {
 		t.Errorf("tokens %v, ended %v, %v", got, ended, err)
 	}
-	want := map[string]any{"model": "some", "prompt": []any{1., 2.}, "max_tokens": 9., "temperature": 1., "seed": 3.}
+	want := map[string]any{"model": "some", "prompt": []any{1., 2.}, "max_tokens": 9., "temperature": 1., "seed": 3.,
+		"return_token_ids": true}
 	if !reflect.DeepEqual(asked, want) {
 		t.Errorf("the server is asked %v, want %v", asked, want)
 	}
@@ -593,6 +595,18 @@ func TestServer(t *testing.T) {
 	if _, _, err := server.Continue(context.Background(), nil, 0, 0, 0); err == nil ||
 		!strings.Contains(err.Error(), "overloaded") {
 		t.Errorf("an error with status 200: %v", err)
+	}
+	ids = `,"token_ids":[1,2,300]` // of a server that has them: no text stands for special ones
+	got, ended, err = server.Continue(context.Background(), []int32{1, 2}, 9, 1, 3)
+	if err != nil || !slices.Equal(got, []int32{1, 2, 300}) || !ended {
+		t.Errorf("tokens %v, ended %v, %v", got, ended, err)
+	}
+	for _, none := range []int{-1, tok.VocabSize()} {
+		ids = fmt.Sprintf(`,"token_ids":[1,%d]`, none)
+		if _, _, err := server.Continue(context.Background(), []int32{1, 2}, 9, 1, 3); err == nil ||
+			!strings.Contains(err.Error(), "another model") {
+			t.Errorf("token %d: %v", none, err)
+		}
 	}
 	server = &train.Server{URL: s.URL, Tokenizer: m.Tokenizer}
 	if _, _, err := server.Continue(context.Background(), nil, 9, 0, 0); err == nil ||
