@@ -236,6 +236,9 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 			if e.Conv && ending == ".weight" && len(t.Shape) == 2 {
 				t.Shape = []int{t.Shape[0], 1, t.Shape[1]}
 			}
+			if e.Row && len(t.Shape) == 1 {
+				t.Shape = []int{1, t.Shape[0]}
+			}
 			if e.Flat {
 				if t, err = t.ReadAll(); err != nil {
 					return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // deepseek2 is DeepSeek-V2-Lite: latent attention, and experts beside some that all rows have, chosen by a
@@ -60,7 +61,7 @@ var latentKeys = rmsAnd(groupedKeys + ` attention.kv_lora_rank attention.q_lora_
 
 func withQueryRank(c *Config, _ int) bool { return c.Latent.QueryRank > 0 }
 
-var latentLayer = concat(
+var latentLayer = slices.Concat(
 	[]part{attnNorm, ffnNorm},
 	only(func(c *Config, _ int) bool { return c.Latent.QueryRank == 0 },
 		part{name: "attn_q", folder: "self_attn.q_proj", out: latentQueries, in: hidden}),

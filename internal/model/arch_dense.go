@@ -43,17 +43,6 @@ var hunyuan = architecture{
 	normLast: true,
 }
 
-// ernie45 is Baidu's dense Ernie 4.5.
-var ernie45 = architecture{
-	name: "ernie4_5", modelType: "ernie4_5", class: "Ernie4_5ForCausalLM",
-	keys: rmsKeys,
-	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 2, HeadDim: 128, Tied: true,
-		hfRopes: hfRopes{defaultTheta: 5e5}},
-	prefix: layersPrefix, top: llamaTop, layer: llamaLayer,
-	biases:     map[string]string{"use_bias": "attn_q attn_k attn_v attn_output ffn_gate ffn_up ffn_down"},
-	neighbours: true, interleaved: true,
-}
-
 // arcee is Arcee's AFM: an MLP without a gate, whose activation is a square.
 var arcee = architecture{
 	name: "arcee", modelType: "arcee", class: "ArceeForCausalLM",

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // glm4 is GLM-4-0414: norms before and after each half, gate and up in one tensor, a half of each head
@@ -42,7 +43,7 @@ var glm4moe = architecture{
 		ExpertFFN: 1408, SharedExperts: 1,
 		FirstDense: 1, RoutedScale: 1, Groups: 1, TopGroups: 1, NormTopK: true},
 	prefix: layersPrefix, top: llamaTop,
-	layer: concat(
+	layer: slices.Concat(
 		[]part{
 			attnNorm,
 			{name: "post_attention_norm", folder: "post_attention_layernorm", as: "ffn_norm", out: hidden},
@@ -79,20 +80,24 @@ func isDense(c *Config, layer int) bool { return layer < c.Dense }
 
 func isSparse(c *Config, layer int) bool { return layer >= c.Dense }
 
-// groupedParts are the MLPs of first layers, and the others' experts.
-var groupedParts = concat(
-	only(isDense, ffnGate, ffnUp, ffnDown),
-	only(isSparse, router),
-	only(func(c *Config, layer int) bool { return layer >= c.Dense && c.Rule.Sigmoid },
-		part{name: "exp_probs_b", ending: ".bias", folder: "mlp.gate.e_score_correction_bias", bare: true, out: experts}),
-	only(isSparse,
+// groupedParts are the MLPs of first layers, and the others' experts. Of those that are chosen by σ there is a bias.
+var groupedParts = grouped(part{folder: "mlp.gate.e_score_correction_bias",
+	when: func(c *Config, layer int) bool { return layer >= c.Dense && c.Rule.Sigmoid }})
+
+// grouped are the same parts with another bias, which is added where experts are chosen.
+func grouped(bias part) []part {
+	bias.name = "exp_probs_b"
+	bias.ending = ".bias"
+	bias.bare = true
+	bias.out = experts
+	return slices.Concat(only(isDense, ffnGate, ffnUp, ffnDown), only(isSparse, router), []part{bias}, only(isSparse,
 		part{name: "ffn_gate_exps", folder: "mlp.experts.*.gate_proj", out: expertInner, in: hidden, each: true},
 		part{name: "ffn_up_exps", folder: "mlp.experts.*.up_proj", out: expertInner, in: hidden, each: true},
 		part{name: "ffn_down_exps", folder: "mlp.experts.*.down_proj", out: hidden, in: expertInner, each: true},
 		part{name: "ffn_gate_shexp", folder: "mlp.shared_experts.gate_proj", out: sharedInner, in: hidden},
 		part{name: "ffn_up_shexp", folder: "mlp.shared_experts.up_proj", out: sharedInner, in: hidden},
-		part{name: "ffn_down_shexp", folder: "mlp.shared_experts.down_proj", out: hidden, in: sharedInner}),
-)
+		part{name: "ffn_down_shexp", folder: "mlp.shared_experts.down_proj", out: hidden, in: sharedInner}))
+}
 
 // only gives parts to some layers.
 func only(when func(c *Config, layer int) bool, parts ...part) (list []part) {
@@ -101,13 +106,6 @@ func only(when func(c *Config, layer int) bool, parts ...part) (list []part) {
 		list = append(list, p)
 	}
 	return list
-}
-
-func concat(lists ...[]part) (all []part) {
-	for _, list := range lists {
-		all = append(all, list...)
-	}
-	return all
 }
 
 // bySoftmax and bySigma are the values of expert_gating_func for a softmax over all experts and for σ.
@@ -129,13 +127,18 @@ func (c *Config) readGrouped(k *keys) {
 	if n != bySigma && (sigma || n != bySoftmax) {
 		k.refuse("expert_gating_func", fmt.Sprintf("is %d, not %d", n, bySigma))
 	}
+	c.checkGrouped(k, "expert_shared_count")
+	c.checkGroups(k)
+}
+
+// checkGrouped refuses first layers that are too many, and none that all rows have, which a key counts.
+func (c *Config) checkGrouped(k *keys, shared string) {
 	switch {
 	case c.SharedFFN <= 0:
-		k.refuse("expert_shared_count", "is 0")
+		k.refuse(shared, "is 0")
 	case c.Dense > c.Layers:
 		k.refuse("leading_dense_block_count", fmt.Sprintf("is %d of %d layers", c.Dense, c.Layers))
 	}
-	c.checkGroups(k)
 }
 
 // checkGroups refuses groups of experts that make no sense.

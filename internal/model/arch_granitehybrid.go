@@ -22,7 +22,7 @@ var graniteHybrid = architecture{
 		MambaHeads: 128, MambaGroups: 1, MambaStateDim: 256, MambaHeadDim: "auto", MambaKernel: 4, MambaExpand: 2,
 		MambaConvBias: true},
 	prefix: layersPrefix, top: llamaTop,
-	layer: concat(graniteHybridLayer, []part{
+	layer: slices.Concat(graniteHybridLayer, []part{
 		{name: "ffn_gate", folder: "shared_mlp.input_linear", out: inner, in: hidden, half: 1},
 		{name: "ffn_up", folder: "shared_mlp.input_linear", out: inner, in: hidden, half: 2},
 		{name: "ffn_down", folder: "shared_mlp.output_linear", out: hidden, in: inner},
@@ -59,7 +59,7 @@ var graniteHybridMoE = func() architecture {
 	a.keys.Obeyed = slices.Concat(a.keys.Obeyed, strings.Fields(expertKeys))
 	a.defaults.LocalExperts = 8
 	a.defaults.Used = 2
-	a.layer = concat(graniteHybridLayer, []part{
+	a.layer = slices.Concat(graniteHybridLayer, []part{
 		{name: "ffn_gate_inp", folder: "block_sparse_moe.router.layer", out: experts, in: hidden},
 		{name: "ffn_gate_exps", folder: "block_sparse_moe.input_linear", out: inner, in: hidden, half: 1, each: true},
 		{name: "ffn_up_exps", folder: "block_sparse_moe.input_linear", out: inner, in: hidden, half: 2, each: true},
@@ -91,7 +91,7 @@ var graniteHybridMoE = func() architecture {
 }()
 
 // graniteHybridLayer is the parts of a layer but its MLPs.
-var graniteHybridLayer = concat([]part{attnNorm, ffnNorm}, mambaParts("mamba.", (*Config).recurrent),
+var graniteHybridLayer = slices.Concat([]part{attnNorm, ffnNorm}, mambaParts("mamba.", (*Config).recurrent),
 	only((*Config).attends, query, key, value, attnOutput))
 
 // hasRecurrent reports whether a folder lists a layer of Mamba-2.

@@ -22,7 +22,7 @@ var lfm2moe = func() architecture {
 	a.defaults.LeadingDense = 2
 	a.defaults.NormTopK, a.defaults.ExpertBias = true, true
 	a.defaults.RoutedScale = 1
-	a.layer = concat(a.layer[:len(a.layer)-3], only(isDense, a.layer[len(a.layer)-3:]...), only(isSparse,
+	a.layer = slices.Concat(a.layer[:len(a.layer)-3], only(isDense, a.layer[len(a.layer)-3:]...), only(isSparse,
 		part{name: "ffn_gate_inp", folder: "feed_forward.gate", out: experts, in: hidden},
 		part{name: "exp_probs_b", ending: ".bias", folder: "feed_forward.expert_bias", bare: true, out: experts},
 		part{name: "ffn_gate_exps", folder: "feed_forward.experts.*.w1", out: expertInner, in: hidden, each: true},

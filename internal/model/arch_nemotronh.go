@@ -23,7 +23,7 @@ var nemotronH = architecture{
 		{name: "output_norm", folder: "backbone.norm_f", out: hidden},
 		llamaTop[2],
 	},
-	layer: concat(nemotronLayer, only((*Config).bare,
+	layer: slices.Concat(nemotronLayer, only((*Config).bare,
 		part{name: "ffn_up", folder: "mixer.up_proj", out: inner, in: hidden},
 		part{name: "ffn_down", folder: "mixer.down_proj", out: hidden, in: inner})),
 	biases: map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output", "mlp_bias": "ffn_up ffn_down",
@@ -52,7 +52,7 @@ var nemotronHMoE = func() architecture {
 	a.defaults.RoutedScale, a.defaults.NormTopK = 1, true
 	a.defaults.Groups, a.defaults.TopGroups = 1, 1
 	narrowed := func(c *Config, layer int) bool { return c.bare(layer) && c.Narrow > 0 }
-	a.layer = concat(nemotronLayer, only((*Config).bare,
+	a.layer = slices.Concat(nemotronLayer, only((*Config).bare,
 		part{name: "ffn_gate_inp", folder: "mixer.gate", out: experts, in: hidden},
 		part{name: "exp_probs_b", ending: ".bias", folder: "mixer.gate.e_score_correction_bias", bare: true, out: experts}),
 		only(narrowed,
@@ -70,7 +70,7 @@ var nemotronHMoE = func() architecture {
 }()
 
 // nemotronLayer is the parts of a layer but MLPs and experts.
-var nemotronLayer = concat([]part{{name: "attn_norm", folder: "norm", out: hidden}},
+var nemotronLayer = slices.Concat([]part{{name: "attn_norm", folder: "norm", out: hidden}},
 	mambaParts("mixer.", (*Config).recurrent),
 	only((*Config).attends,
 		part{name: "attn_q", folder: "mixer.q_proj", out: queries, in: hidden, heads: true},

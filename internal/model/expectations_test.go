@@ -144,6 +144,16 @@ var unusual = map[string]expectations{
 	"exaone4":       {obeyedKeys: windowKeys, window: true, foreign: rmsFields + "use_sliding_window"},
 	"hunyuan-dense": {queryBias: "attention_bias", outputBias: "attention_bias"},
 	"ernie4_5":      {queryBias: "use_bias", outputBias: "use_bias", downBias: "use_bias"},
+	"ernie4_5-moe": {
+		obeyedKeys: expertKeys + "expert_shared_feed_forward_length leading_dense_block_count", own: "mlp.gate.weight",
+		inertKeys: usual.inertKeys + " expert_shared_count",
+		tensors:   topTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+	},
+	"bailingmoe2": {
+		obeyedKeys: groupKeys + "expert_shared_count expert_shared_feed_forward_length leading_dense_block_count",
+		own:        "mlp.gate.weight",
+		tensors:    untiedTensors + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias blk.0.attn_qkv.bias",
+	},
 	"cohere2": {
 		obeyedKeys: "attention.sliding_window logit_scale",
 		inertKeys:  "attention.layer_norm_rms_epsilon use_parallel_residual",

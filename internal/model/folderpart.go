@@ -60,6 +60,8 @@ func (p *Part) FromFolder(f *safetensors.File, ending string) (t tensor.Tensor, 
 		t, err = p.half(t)
 	case p.Conv && len(t.Shape) == 3 && t.Shape[1] == 1:
 		t.Shape = []int{t.Shape[0], t.Shape[2]}
+	case p.Row && len(t.Shape) == 2 && t.Shape[0] == 1:
+		t.Shape = t.Shape[1:]
 	case p.Flat && slices.Equal(t.Shape, []int{p.Rows * p.Cols}):
 		t, err = t.ReadAll()
 		t.Shape = []int{p.Rows, p.Cols}

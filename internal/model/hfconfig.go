@@ -146,6 +146,16 @@ type hfConfig struct {
 	TopGroups     int     `json:"topk_group"`
 	HeadNorms     bool    `json:"use_qk_norm"`
 
+	// Of Ernie 4.5 and of Ling 2.
+	MoEExperts       int    `json:"moe_num_experts"`
+	MoEUsed          int    `json:"moe_k"`
+	MoEShared        int    `json:"moe_num_shared_experts"`
+	SparseFrom       int    `json:"moe_layer_start_index"`
+	SparseTo         int    `json:"moe_layer_end_index"`
+	SparseEvery      int    `json:"moe_layer_interval"`
+	NumSharedExperts int    `json:"num_shared_experts"`
+	ScoreFunction    string `json:"score_function"`
+
 	// Of latent attention.
 	LatentRank  int      `json:"kv_lora_rank"`
 	QueryRank   maybe    `json:"q_lora_rank"`
@@ -379,8 +389,10 @@ func (h *hfConfig) config() (Config, error) {
 		c.NormEps = float32(h.LayerNormEps)
 	}
 	if a.experts != "" {
-		c.Experts, c.Used = h.Experts, cmp.Or(h.Used, h.TopExperts)
+		c.Experts, c.Used = h.Experts, cmp.Or(h.Used, h.TopExperts, h.MoEUsed)
 		switch {
+		case a.experts == "moe_num_experts":
+			c.Experts = cmp.Or(h.Experts, h.MoEExperts)
 		case a.experts == "n_routed_experts":
 			c.Experts = h.RoutedExperts
 		case h.LocalExperts > 0 && a.obeys("num_local_experts"):

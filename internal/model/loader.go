@@ -88,6 +88,8 @@ func (l *Loader) get(name string, shape ...int) (tensor.Tensor, error) {
 		return t, fmt.Errorf("tensor %s is missing: the file is incomplete, or not of architecture %s", name, l.arch)
 	case len(shape) == 2 && shape[0] == 1 && slices.Equal(t.Shape, shape[1:]): // a row
 		t.Shape = shape
+	case len(shape) == 1 && slices.Equal(t.Shape, []int{1, shape[0]}): // so does llama.cpp's converter
+		t.Shape = shape
 	case !slices.Equal(t.Shape, shape):
 		return t, fmt.Errorf("tensor %s has shape %v: want %v for this model", name, t.Shape, shape)
 	}

@@ -27,6 +27,7 @@ type part struct {
 	ending  string // of GGUF's name, where it is not .weight
 	whole   bool   // GGUF's name has no ending
 	conv    bool   // of a convolution: folders have a dimension of 1 between rows and columns
+	row     bool   // folders have the vector as a matrix of one row
 	flat    bool   // folders have a vector of its numbers
 	plain   bool   // of a norm: not less 1 where others are
 	decay   bool   // folders have the logarithm of the number negated
@@ -110,6 +111,7 @@ type Part struct {
 	Ending string // of its name in GGUF files: .weight, but for a few
 	Bare   bool   // its name in folders has no ending
 	Conv   bool   // folders have a dimension of 1 between rows and columns
+	Row    bool   // folders have the vector as a matrix of one row
 	Flat   bool   // folders have a vector of its numbers
 	Decay  bool   // folders have the logarithm of the number negated
 
@@ -166,7 +168,8 @@ func (c *Config) hasPart(p part, layer int) bool { return p.when == nil || p.whe
 
 func (c *Config) part(a *architecture, p part, layer int, prefix, folder string) Part {
 	x := Part{Name: prefix + p.name, Folder: folder + p.folder, Rows: c.size(p.out, layer), Cols: c.size(p.in, layer),
-		Half: p.half, Param: p.param, Ending: p.weightEnding(), Bare: p.bare, Conv: p.conv, Flat: p.flat, Decay: p.decay}
+		Half: p.half, Param: p.param, Ending: p.weightEnding(), Bare: p.bare, Conv: p.conv, Row: p.row, Flat: p.flat,
+		Decay: p.decay}
 	if p.apart != "" {
 		x.Apart = folder + p.apart
 	}

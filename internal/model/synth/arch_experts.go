@@ -1,5 +1,10 @@
 package synth
 
+import (
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
+)
+
 var qwen3MoE = family{
 	arch: "qwen3moe",
 	named: []Shape{
@@ -31,5 +36,73 @@ var olmoe = family{
 	random: func(d *drawing) {
 		d.scalePositions()
 		d.experts()
+	},
+}
+
+var ernie45MoE = family{
+	arch: "ernie4_5-moe",
+	named: []Shape{
+		{Name: "tiny-ernie4_5-moe", Vocab: 416, Hidden: 160, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 384,
+			Context: 1024, NormEps: 1e-5, RopeBase: 5e5, RopeDims: 48, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+				c.Experts = 8
+				c.Used = 3
+				c.ExpertFFN = 96
+				c.SharedFFN = 192 // which llama.cpp's converter has from the width and the key/value heads
+				c.Dense = 1
+			}},
+	},
+	small: []Shape{
+		{Name: "ernie4_5-moe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.Experts = 6
+				c.Used = 2
+				c.ExpertFFN = 48
+				c.SharedFFN = 96
+				c.Dense = 1
+			}},
+	},
+	random: func(d *drawing) {
+		d.groups()
+		d.scalePositions()
+		d.tune(func(c *model.Config) {
+			c.Rule = nn.Rule{All: true, Norm: true}
+			c.HeadNorms = false
+		})
+	},
+}
+
+var bailing2 = family{
+	arch: "bailingmoe2",
+	named: []Shape{
+		{Name: "tiny-bailingmoe2", Vocab: 416, Hidden: 160, Layers: 4, Heads: 4, KVHeads: 2, HeadDim: 40, FFN: 416,
+			Context: 1024, NormEps: 1e-6, RopeBase: 6e5, RopeDims: 20, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.Experts = 8
+				c.Used = 3
+				c.ExpertFFN = 64
+				c.SharedFFN = 64
+				c.Dense = 1
+				c.Rule.Norm = true
+				c.Rule.Scale = 2.5
+				c.Rule.Groups = 4
+				c.Rule.Chosen = 2
+			}},
+	},
+	small: []Shape{
+		{Name: "bailingmoe2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.Experts = 6
+				c.Used = 2
+				c.ExpertFFN = 40
+				c.SharedFFN = 40
+				c.Dense = 1
+				c.Rule.Scale = 2.5
+				c.Rule.Groups = 3
+				c.Rule.Chosen = 2
+			}},
+	},
+	random: func(d *drawing) {
+		d.rotatePart()
+		d.groups()
+		d.tune(func(c *model.Config) { c.HeadNorms = false })
 	},
 }

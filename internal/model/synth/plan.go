@@ -26,7 +26,7 @@ type planned struct {
 	experts, half int  // as model.Part has them
 	split         int  // the same
 	param, conv   bool // the same
-	flat          bool // the same
+	flat, row     bool // the same
 	decay         bool // the same: the numbers of GGUF files are drawn
 	mixed         *model.Mixed
 	plain         bool // F32 in GGUF files, whatever the file's type
@@ -47,6 +47,8 @@ func (t *planned) shape() []int {
 		return []int{t.experts, t.rows / t.experts}
 	case t.experts > 0:
 		return []int{t.experts, t.rows / t.experts, t.cols}
+	case t.row && t.uniform:
+		return []int{1, t.rows}
 	case t.flat && t.uniform:
 		return []int{t.rows * t.cols}
 	case t.conv && t.uniform:
@@ -153,6 +155,7 @@ func (s Shape) plan() []planned {
 		t.param = p.Param
 		t.conv = p.Conv
 		t.flat = p.Flat
+		t.row = p.Row
 		t.decay = p.Decay
 		if t.experts > 0 {
 			t.rows *= t.experts

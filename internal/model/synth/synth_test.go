@@ -194,6 +194,8 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-exaone4-full":           "a0259f58376ed54b",
 		"tiny-hunyuan":                "5a84f2d55ba94367",
 		"tiny-ernie4_5":               "b091f7116dccbbe2",
+		"tiny-ernie4_5-moe":           "3528b4cae862bd27",
+		"tiny-bailingmoe2":            "1774d21021f92e75",
 		"tiny-cohere2":                "26157ee57e20164a",
 		"tiny-arcee":                  "3244c1295e84a945",
 		"tiny-deepseek2":              "378c5212b6c00b14",
@@ -407,6 +409,9 @@ func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
 			row := len(a.Data) / p.rows
 			if p.conv && len(b.Shape) == 3 && b.Shape[1] == 1 {
 				b.Shape = []int{b.Shape[0], b.Shape[2]}
+			}
+			if p.row && len(b.Shape) == 2 && b.Shape[0] == 1 {
+				b.Shape = b.Shape[1:]
 			}
 			if p.flat && len(b.Shape) == 1 {
 				b.Shape = []int{p.rows, b.Shape[0] / p.rows}
