@@ -94,6 +94,8 @@ func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
 		return nil, s.BestOf.fail("%d: want %d, as n: this server does not rank choices", s.BestOf.value, c.n)
 	case len(r.Stop) > limits.Stops:
 		return nil, o.Stop.fail("%d strings: want at most %d", len(r.Stop), limits.Stops)
+	case o.MinTokens.value > 0 && (!r.IgnoreEnd || len(r.Stop) > 0): // programs that measure send it beside ignore_eos
+		return nil, o.MinTokens.fail("this server cannot do that without ignore_eos, or with stop")
 	case (c.rounds || c.race) && !c.stream:
 		return nil, o.Stream.fail("rounds and race need stream: true")
 	case c.race && c.n != 1:

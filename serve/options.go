@@ -45,6 +45,7 @@ type options struct {
 	MaxCompletionTokens field[int] `json:"max_completion_tokens"`
 	MaxTokens           field[int] `json:"max_tokens"`
 	NPredict            field[int] `json:"n_predict"` // llama.cpp's name, in all of its endpoints
+	MinTokens           field[int] `json:"min_tokens"`
 
 	constraints
 	notObeyed
@@ -70,7 +71,6 @@ type notObeyed struct {
 	WebSearchOptions       refused `json:"web_search_options"`
 	UseBeamSearch          refused `json:"use_beam_search" neutral:"false"`
 	LengthPenalty          refused `json:"length_penalty" neutral:"1 1.0"`
-	MinTokens              refused `json:"min_tokens" neutral:"0"`
 	StopTokenIDs           refused `json:"stop_token_ids" neutral:"[]"`
 	BadWords               refused `json:"bad_words" neutral:"[]"`
 	IncludeStopStrInOutput refused `json:"include_stop_str_in_output" neutral:"false"`

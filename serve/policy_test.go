@@ -51,7 +51,8 @@ func TestUnknownFields(t *testing.T) {
 		for _, field := range []string{`"min_tokens":0`, `"stop_token_ids":[ ]`, `"documents":null`,
 			`"use_beam_search":false`, `"typical_p":1.0`,
 			`"lora":[]`, `"n_cmpl":1`, `"n_indent":0`, `"adaptive_target":-1.0`,
-			`"skip_special_tokens":true`, `"mirostat":0.0`, `"top_n_sigma":0`, `"top_n_sigma":-1.0`} {
+			`"skip_special_tokens":true`, `"mirostat":0.0`, `"min_tokens":3,"ignore_eos":true`,
+			`"top_n_sigma":0`, `"top_n_sigma":-1.0`} {
 			if status, text := send(field + ","); status != plain {
 				t.Errorf("%s, %s: status %d, without it %d: %s", path, field, status, plain, text)
 			}
