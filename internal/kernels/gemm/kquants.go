@@ -63,8 +63,8 @@ var kTypes = [NumTypes]kType{
 // kBlock is 256 elements of one output, taken apart.
 type kBlock struct {
 	d, dmin uint16
-	scales  [super / 16]uint8 // Q4_K, Q5_K: scale and min of each 32; Q6_K: scales of each 16
-	q       [super / 4]uint32 // four elements each
+	scales  [super / 16]uint8                // Q4_K, Q5_K: scale and min of each 32; Q6_K: scales of each 16
+	q       [super / block][block / 4]uint32 // of each 32; four elements each
 }
 
 // read takes a block of a file apart.
@@ -74,11 +74,16 @@ func (k *kType) read(b *kBlock, src []byte) {
 		low, high := src[:128], src[128:192]
 		copy(b.scales[:], src[192:208])
 		b.d = le.Uint16(src[208:])
-		for i := range b.q { // halves of four runs of 32: two in the low bits of 64 bytes, two in the high ones
-			h := i / 32
-			r := i / 8 % 4
-			j := i % 8 * 4
-			b.q[i] = le.Uint32(low[64*h+r%2*32+j:])>>(r/2*4)&fourBits | le.Uint32(high[32*h+j:])>>(2*r)&twoBits<<4
+		for h := range 2 { // four runs of 32 each: two in the low bits of 64 bytes, two in the high ones
+			for i := range block / 4 {
+				upper := le.Uint32(high[32*h+4*i:])
+				first, second := le.Uint32(low[64*h+4*i:]), le.Uint32(low[64*h+32+4*i:])
+				q := b.q[4*h:][:4]
+				q[0][i] = first&fourBits | upper&twoBits<<4
+				q[1][i] = second&fourBits | upper>>2&twoBits<<4
+				q[2][i] = first>>4&fourBits | upper>>4&twoBits<<4
+				q[3][i] = second>>4&fourBits | upper>>6&twoBits<<4
+			}
 		}
 		return
 	}
@@ -92,11 +97,16 @@ func (k *kType) read(b *kBlock, src []byte) {
 	if k.bits == 5 {
 		low = src[48:]
 	}
-	for i := range b.q { // pairs of sub-blocks in the halves of 32 bytes
-		n, j := i/8, i%8*4
-		b.q[i] = le.Uint32(low[n/2*32+j:]) >> (n % 2 * 4) & fourBits
+	for i := range block / 4 {
+		for n := 0; n < len(b.q); n += 2 { // pairs of sub-blocks in the halves of 32 bytes
+			x := le.Uint32(low[16*n+4*i:])
+			b.q[n][i], b.q[n+1][i] = x&fourBits, x>>4&fourBits
+		}
 		if k.bits == 5 {
-			b.q[i] |= le.Uint32(src[16+j:]) >> n & oneBit << 4
+			x := le.Uint32(src[16+4*i:])
+			for n := range b.q {
+				b.q[n][i] |= x >> n & oneBit << 4
+			}
 		}
 	}
 }
@@ -111,7 +121,9 @@ const (
 // pack packs a panel of which so many rows are there. The others are zero: d and dmin are.
 func (k *kType) pack(dst, src []byte, row, rows int) {
 	le := binary.LittleEndian
-	clear(dst)
+	if rows < Panel {
+		clear(dst)
+	}
 	var b kBlock
 	for ; len(dst) > 0; dst, src = dst[k.packed:], src[min(k.file, len(src)):] {
 		for r := range rows {
@@ -120,27 +132,33 @@ func (k *kType) pack(dst, src []byte, row, rows int) {
 			if k.bits < 6 {
 				le.PutUint16(dst[2*Panel+r*2:], b.dmin)
 			}
-			for n := range super / block {
+			for n := range b.q {
+				q := &b.q[n]
 				w := dst[k.head+n*k.step():][:k.step()]
 				w[r], w[Panel+r] = b.scales[2*n], b.scales[2*n+1]
 				w = w[2*Panel+r*4:]
-				for i, q := range b.q[n*block/4:][:block/4] {
-					or(w[i%4*kWords:], q&fourBits<<(i/4*4))
-					q = q >> 4 & fourBits
-					switch k.bits {
-					case 5:
-						or(w[kLow:], q<<i)
-					case 6:
-						or(w[kLow+i/4*kWords:], q<<(i%4*2))
+				for i := range 4 {
+					le.PutUint32(w[i*kWords:], q[i]&fourBits|q[4+i]&fourBits<<4)
+				}
+				switch k.bits {
+				case 5:
+					fifth := uint32(0)
+					for i, x := range q {
+						fifth |= x >> 4 & oneBit << i
+					}
+					le.PutUint32(w[kLow:], fifth)
+				case 6:
+					for h := range 2 {
+						upper := uint32(0)
+						for i, x := range q[4*h:][:4] {
+							upper |= x >> 4 & twoBits << (2 * i)
+						}
+						le.PutUint32(w[kLow+h*kWords:], upper)
 					}
 				}
 			}
 		}
 	}
-}
-
-func or(b []byte, bits uint32) {
-	binary.LittleEndian.PutUint32(b, binary.LittleEndian.Uint32(b)|bits)
 }
 
 // step is the bytes of a packed block of 32.

@@ -44,7 +44,7 @@ func (k *kType) unpack(dst, w []byte, o int) {
 			p := w[k.head+n*k.step():]
 			b.scales[2*n], b.scales[2*n+1] = p[o], p[Panel+o]
 			for i := range block / 4 {
-				b.q[n*block/4+i] = k.elements(p, i, o)
+				b.q[n][i] = k.elements(p, i, o)
 			}
 		}
 		k.write(&b, dst[:k.file])
@@ -56,12 +56,13 @@ func (k *kType) write(b *kBlock, dst []byte) {
 	le := binary.LittleEndian
 	clear(dst)
 	if k.bits == 6 {
-		for i, q := range b.q {
-			h := i / 32
-			r := i / 8 % 4
-			j := i % 8 * 4
-			or(dst[64*h+r%2*32+j:], q&fourBits<<(r/2*4))
-			or(dst[128+32*h+j:], q>>4&twoBits<<(2*r))
+		for n := range b.q {
+			h := n / 4
+			r := n % 4
+			for i, q := range b.q[n] {
+				or(dst[64*h+r%2*32+4*i:], q&fourBits<<(r/2*4))
+				or(dst[128+32*h+4*i:], q>>4&twoBits<<(2*r))
+			}
 		}
 		copy(dst[192:], b.scales[:])
 		le.PutUint16(dst[208:], b.d)
@@ -79,11 +80,16 @@ func (k *kType) write(b *kBlock, dst []byte) {
 	if k.bits == 5 {
 		low = dst[48:]
 	}
-	for i, q := range b.q {
-		n, j := i/8, i%8*4
-		or(low[n/2*32+j:], q&fourBits<<(n%2*4))
-		if k.bits == 5 {
-			or(dst[16+j:], q>>4&oneBit<<n)
+	for n := range b.q {
+		for i, q := range b.q[n] {
+			or(low[n/2*32+4*i:], q&fourBits<<(n%2*4))
+			if k.bits == 5 {
+				or(dst[16+4*i:], q>>4&oneBit<<n)
+			}
 		}
 	}
+}
+
+func or(b []byte, bits uint32) {
+	binary.LittleEndian.PutUint32(b, binary.LittleEndian.Uint32(b)|bits)
 }
