@@ -1,11 +1,14 @@
 package tokenizer
 
-// The character sets that DeepSeek's split patterns spell out.
+// The character sets that split patterns of DeepSeek and Trinity spell out.
 
 const (
 	asianPunctSet = "!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002"
 	hanHangulSet  = "\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff"
 	kanaHanSet    = "\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff"
+	// asianSet is Trinity's. llama.cpp has U+8C48 in place of U+F900, which is normalised to it.
+	asianSet = "\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u3040-\u309f\u30a0-\u30ff\uff65-\uff9f\u2f00-\u2fdf" +
+		"\u0e40-\u0e7f\u0e80-\u0eff\u1780-\u17ff\u1000-\u109f\uaa60-\uaa7f\ua9e0-\ua9ff\uac00-\ud7af\u1100-\u11ff"
 	// latinSet is the letters with case of the Latin, Greek, Cyrillic and related scripts.
 	latinSet = "A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af" +
 		"\u0370-\u0373\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03f5" +
@@ -26,4 +29,5 @@ var (
 	asianPunct = newCharset(asianPunctSet)
 	hanHangul  = newCharset(hanHangulSet)
 	kanaHan    = newCharset(kanaHanSet)
+	asian      = newCharset(asianSet)
 )

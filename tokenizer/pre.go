@@ -53,6 +53,7 @@ var presets = func() map[string]preset {
 	set(preset{stages: []scanner{singles(newline), spaced(letter), spaced(punct), hanHangul.plus(false), singles(number)}},
 		"deepseek-coder")
 	set(asDeepSeek3, "deepseek-v3", "hunyuan-dense", "joyai-llm")
+	set(preset{stages: []scanner{leadingDigits, groupsOf3, asian.plus(false), scanDeepSeek3}}, "afmoe")
 	set(asGPT4o, "gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2")
 	set(preset{stages: append(slices.Clone(thousands), scanGPT4o)}, "tiny_aya", "cohere2moe")
 	set(preset{stages: []scanner{scanTekken}, ignoreMerges: true, addBOS: true}, "tekken")
@@ -103,6 +104,7 @@ var patterns = map[string]scanner{
 	`\s?[` + asianPunctSet + `]+`: asianPunct.plus(true),
 	`[` + hanHangulSet + `]+`:     hanHangul.plus(false),
 	`[` + kanaHanSet + `]+`:       kanaHan.plus(false),
+	`[` + asianSet + `]+`:         asian.plus(false),
 	` ?[^(\s|.,!?…。，、।۔،)]+`:      scanBloom,
 	` ?[^(\s|[.,!?…。，、।۔،])]+`:    scanBloom,
 }

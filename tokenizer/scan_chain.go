@@ -153,6 +153,24 @@ var groupsOf3 = matches(func(s string) int {
 	return 0
 })
 
+// leadingDigits cuts a number into the digits in front of its threes, counted from its end, and these.
+var leadingDigits = matches(func(s string) int {
+	digits := 0
+	end := 0
+	for {
+		c, n := at(s, end)
+		if n == 0 || c&number == 0 {
+			break
+		}
+		digits++
+		end += n
+	}
+	if digits%3 == 0 {
+		return end
+	}
+	return firstDigits(s, digits%3)
+})
+
 // thousandsPattern cuts numbers into threes of digits from their ends.
 const thousandsPattern = `\d{1,3}(?=(?:\d{3})*\b)`
 

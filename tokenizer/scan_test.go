@@ -26,13 +26,14 @@ var few = []string{"a", "S", "l", "T", "ſ", "あ", "\u0301", "7", "²", " ", "\
 
 // others are scanners that no file names by a pattern, with the pattern they stand for.
 var others = map[string]scanner{
-	"[\\p{P}$+<=>^~|`]+": allPunct,
-	`[\p{P}$+<=>^~|]+`:   oneOf(punct, "$+<=>^~|"),
-	`▁*[^▁]*`:            spaceWords,
-	`▁[^▁]*`:             eachSpace,
-	`_`:                  literal("_", false),
-	`[^_]*_`:             literal("_", true),
-	thousandsPattern:     func(s string) int { return threes(s[:wholeThrees(s)]) },
+	"[\\p{P}$+<=>^~|`]+":                   allPunct,
+	`[\p{P}$+<=>^~|]+`:                     oneOf(punct, "$+<=>^~|"),
+	`▁*[^▁]*`:                              spaceWords,
+	`▁[^▁]*`:                               eachSpace,
+	`_`:                                    literal("_", false),
+	`[^_]*_`:                               literal("_", true),
+	`\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))`: func(s string) int { return groupsOf3(s[:leadingDigits(s)]) },
+	thousandsPattern:                       func(s string) int { return threes(s[:wholeThrees(s)]) },
 }
 
 func words(scan scanner, s string) (out []string) {

@@ -3,7 +3,7 @@
 package model
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/grovellm/grove/internal/files/ggufkeys"
@@ -93,12 +93,7 @@ var cohere2 = architecture{
 		m["logit_scale"] = floating(decimal(float64(float32(1 / c.LogitScale))))
 		return nil
 	},
-	check: func(c *Config) error {
-		if c.Window == 0 || !slices.Equal(c.Windowed, (&architecture{window: 4}).windows(c.Layers)) {
-			return errors.New("GGUF files of cohere2 have a window in three of four layers: the model has it elsewhere (layer_types)")
-		}
-		return nil
-	},
+	check: threeOfFour,
 }
 
 // exaone4 is LG's EXAONE 4: norms after attention and MLP instead of before. Where layers have windows,
@@ -131,6 +126,14 @@ var exaone4 = architecture{
 		m["layer_types"] = types
 		return nil
 	},
+}
+
+// threeOfFour fails where a model's windows are not in three of four layers.
+func threeOfFour(c *Config) error {
+	if c.Window == 0 || !slices.Equal(c.Windowed, (&architecture{window: 4}).windows(c.Layers)) {
+		return fmt.Errorf("GGUF files of %s have a window in three of four layers: the model has it elsewhere (layer_types)", c.Arch)
+	}
+	return nil
 }
 
 // rotateLocal lets layers without a window rotate no positions in, where others have one.

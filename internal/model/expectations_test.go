@@ -154,6 +154,13 @@ var unusual = map[string]expectations{
 		own:        "mlp.gate.weight",
 		tensors:    untiedTensors + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias blk.0.attn_qkv.bias",
 	},
+	"afmoe": {
+		obeyedKeys: groupKeys + "expert_shared_count leading_dense_block_count attention.sliding_window",
+		looseKeys:  "expert_weights_norm", // true, as folders have it
+		own:        "mlp.gate.weight", window: true, foreign: rmsFields + "use_sliding_window",
+		tensors:   untiedTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias blk.0.attn_gate.bias",
+		queryBias: "attention_bias", outputBias: "attention_bias",
+	},
 	"cohere2": {
 		obeyedKeys: "attention.sliding_window logit_scale",
 		inertKeys:  "attention.layer_norm_rms_epsilon use_parallel_residual",

@@ -146,6 +146,12 @@ type hfConfig struct {
 	TopGroups     int     `json:"topk_group"`
 	HeadNorms     bool    `json:"use_qk_norm"`
 
+	// Of Trinity.
+	RouteScale  float64 `json:"route_scale"`
+	RouteNorm   bool    `json:"route_norm"`
+	EmbedRoot   bool    `json:"mup_enabled"`
+	GlobalEvery int     `json:"global_attn_every_n_layers"`
+
 	// Of Ernie 4.5 and of Ling 2.
 	MoEExperts       int    `json:"moe_num_experts"`
 	MoEUsed          int    `json:"moe_k"`

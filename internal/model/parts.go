@@ -374,6 +374,9 @@ func (b *builder) projections(i int, name func(part string) string) []nn.Linear 
 	default:
 		list = append(list, b.linear(name("attn_k"), keys, c.Hidden), b.linear(name("attn_v"), keys, c.Hidden))
 	}
+	if p := b.part(i, "attn_gate"); p != nil {
+		list = append(list, b.linear(name("attn_gate"), c.size(p.out, i), c.Hidden))
+	}
 	return list
 }
 
@@ -468,7 +471,7 @@ func (b *builder) attention(i int) nn.Attention {
 		return nn.Attention{}
 	}
 	a := nn.Attention{Heads: c.Heads, KVHeads: c.kvHeads(i), Dim: c.headDim(i), Rope: b.rope,
-		Reads: c.reads(i), Gated: b.arch.gated,
+		Reads: c.reads(i), Gated: b.arch.gated || b.part(i, "attn_gate") != nil,
 		Scale: float32(c.AttnScale), Cap: float32(c.AttnCap), Temper: c.Temper, NormLast: b.arch.normLast}
 	if b.arch.latent {
 		a.Latent, a.Scale = c.Latent.Rank, c.latentScale()

@@ -39,7 +39,7 @@ type Block struct {
 	AttnNorm, MLPNorm Norm  // of what each half reads; without weights there is none (OLMo 2)
 	AttnPost, MLPPost *Norm // of what each half adds; nil: none
 	Attn              Attention
-	QKV               []Linear  // one fused product, or queries, keys, values
+	QKV               []Linear  // one fused product, or queries, keys, values, and gates where Attn is gated
 	Latent            *Latent   // in place of QKV (multi-head latent attention); nil: none
 	Recurrent         Recurrent // in place of Attn and QKV; nil: none
 	Out               Linear    // without weights, there is no attention, nor what is in its place

@@ -9,17 +9,24 @@ func (e *Exec) gatedAttention(b *Block, layer int, f *Forest, src Source, out Pr
 	}
 	a, n := &b.Attn, src.X.Rows
 	width, keys := a.Heads*a.Dim, a.KVHeads*a.Dim
-	both := e.Mat(&m.gated, n, 2*width)
 	qkv, attn := e.Mat(&m.qkv, n, a.QKVCols()), e.Mat(&m.attn, n, width)
-	e.Linear(src, Proj{Linear: &b.QKV[0], Dst: both}, Proj{Linear: &b.QKV[1], Dst: qkv.Columns(width, width+keys)},
-		Proj{Linear: &b.QKV[2], Dst: qkv.Columns(width+keys, width+2*keys)})
-	queries := e.plan.queries.next()
-	*queries = queriesJob{both, qkv, a.Dim}
-	e.OwnRows(n, width, queries)
+	k := Proj{Linear: &b.QKV[1], Dst: qkv.Columns(width, width+keys)}
+	v := Proj{Linear: &b.QKV[2], Dst: qkv.Columns(width+keys, width+2*keys)}
+	gate := e.plan.sigmoids.next()
+	if len(b.QKV) > 3 { // gates have a product of their own
+		gates := e.Mat(&m.gated, n, width)
+		e.Linear(src, Proj{Linear: &b.QKV[0], Dst: qkv.Columns(0, width)}, k, v, Proj{Linear: &b.QKV[3], Dst: gates})
+		*gate = sigmoidJob{gates, attn, width, 0}
+	} else {
+		both := e.Mat(&m.gated, n, 2*width)
+		e.Linear(src, Proj{Linear: &b.QKV[0], Dst: both}, k, v)
+		queries := e.plan.queries.next()
+		*queries = queriesJob{both, qkv, a.Dim}
+		e.OwnRows(n, width, queries)
+		*gate = sigmoidJob{both, attn, a.Dim, a.Dim}
+	}
 	e.plan.open = nil // all keys and values are there before any row attends
 	e.Attend(a, layer, f, qkv, attn)
-	gate := e.plan.sigmoids.next()
-	*gate = sigmoidJob{both, attn, a.Dim}
 	e.OwnRows(n, width, gate)
 	e.Linear(Source{X: attn}, out)
 }
@@ -37,16 +44,17 @@ func (j *queriesJob) Do(_, i int) {
 	}
 }
 
-// sigmoidJob multiplies results by σ of their gates, which it overwrites.
+// sigmoidJob multiplies results by σ of their gates, which it overwrites. Runs of dim gates follow so many numbers that
+// are none.
 type sigmoidJob struct {
-	both, x Mat
-	dim     int
+	gates, x    Mat
+	dim, before int
 }
 
 func (j *sigmoidJob) Do(_, i int) {
-	both, x := j.both.Row(i), j.x.Row(i)
+	gates, x := j.gates.Row(i), j.x.Row(i)
 	for h := 0; h < len(x); h += j.dim {
-		gate := both[2*h+j.dim:][:j.dim]
+		gate := gates[h/j.dim*(j.before+j.dim)+j.before:][:j.dim]
 		Sigmoid(gate)
 		for k, s := range gate {
 			x[h+k] *= s
