@@ -13,7 +13,7 @@ import (
 
 // EmbedOptions say what an embedding is like.
 type EmbedOptions struct {
-	Last  bool // the hidden state of the last token, and not the mean of all tokens'
+	Last  bool // the state of the last token, as some models' files say, and not the mean of all tokens'
 	Width int  // how many numbers it keeps, from the first; 0: all
 }
 
@@ -43,7 +43,7 @@ func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]fl
 		sum := make([]float64, m.m.Config.Hidden)
 		err := tryHidden(ctx, pass, tokens, func(state []float32) {
 			for i, x := range state {
-				if o.Last {
+				if o.Last || m.m.Config.PoolLast {
 					sum[i] = 0
 				}
 				sum[i] += float64(x)

@@ -91,12 +91,13 @@ func (x *exchange) embed(m *Model, o *embedOptions, truncate bool) (vectors [][]
 		return o.Input.path
 	}
 	options := grove.EmbedOptions{Width: o.Dimensions.value}
-	switch how := o.Pooling.or("mean"); how {
-	case "mean":
-	case "last":
+	switch how := o.Pooling.or("mean"); {
+	case how == "last":
 		options.Last = true
-	default:
+	case how != "mean":
 		return nil, 0, o.Pooling.fail("%q: want mean or last", how)
+	case o.Pooling.given && inside.Target(m).Model.Config.PoolLast:
+		return nil, 0, o.Pooling.fail("%q: the model's file says last: want that, or leave the field out", how)
 	}
 	c := &call{model: m}
 	if err := c.setPrompts(&o.Input, maxInputs); err != nil {

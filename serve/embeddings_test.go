@@ -5,14 +5,19 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/serve"
+	"github.com/grovellm/grove/tensor"
 )
 
 // Texts have the embeddings that each has alone, as numbers and as base64, as text and as tokens,
@@ -96,6 +101,39 @@ func TestEmbeddings(t *testing.T) {
 	counted := fmt.Sprintf("grove_prompt_tokens_total{model=\"test/model\"} %v\n", count)
 	if _, _, metrics := alone.send("GET", "/metrics", ""); !strings.Contains(metrics, counted) {
 		t.Errorf("the %v tokens of embeddings are not in the metrics", count)
+	}
+}
+
+// A model whose file says so gives the last token's state where a request leaves it open.
+func TestPoolingOfTheFile(t *testing.T) {
+	shape, err := synth.Lookup("tiny-qwen3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, last := start(t, tiny(t, "tiny-qwen3", shape.Context), serve.Options{}), shape
+	last.Tune = func(c *model.Config) { c.PoolLast = true }
+	path := filepath.Join(t.TempDir(), "last.gguf")
+	if err := synth.Write(ctx, path, last, synth.Options{Type: tensor.Q8_0, Seed: 3}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := grove.Open(path, grove.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	s := start(t, m, serve.Options{})
+	body := map[string]any{"input": "a few words"}
+	want := at(open.post("/v1/embeddings", with(body, "pooling", "last")), "data.0.embedding")
+	for _, b := range []map[string]any{body, with(body, "pooling", "last")} {
+		if got := at(s.post("/v1/embeddings", b), "data.0.embedding"); !reflect.DeepEqual(got, want) {
+			t.Errorf("%v: %v, want %v", b, got, want)
+		}
+	}
+	if got := at(s.post("/api/embed", body), "embeddings.0"); !reflect.DeepEqual(got, want) {
+		t.Errorf("/api/embed: %v, want %v", got, want)
+	}
+	if status, _, text := s.send("POST", "/v1/embeddings", `{"input":"x","pooling":"mean"}`); status != 400 {
+		t.Errorf("the mean: status %d: %s", status, text)
 	}
 }
 

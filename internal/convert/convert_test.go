@@ -2,13 +2,16 @@ package convert
 
 import (
 	"context"
+	"encoding/json"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/atomicfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/testing/testdata"
@@ -102,6 +105,62 @@ func TestSameLogits(t *testing.T) {
 			sameMeta(t, at("a.gguf"), at("c.gguf"))
 			sameTensors(t, at("b.gguf"), at("c.gguf"))
 		})
+	}
+}
+
+// What files of models of embeddings say stays on both ways.
+func TestPooling(t *testing.T) {
+	ctx := context.Background()
+	s, dir := shape(t, "tiny-qwen3"), t.TempDir()
+	s.Tune = func(c *model.Config) { c.PoolLast = true }
+	from, to := filepath.Join(dir, "a.gguf"), filepath.Join(dir, "b.gguf")
+	folder := filepath.Join(dir, "hf")
+	if err := synth.Write(ctx, from, s, synth.Options{Type: tensor.F32, Seed: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ToHF(ctx, from, folder, Options{Type: Keep}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ToGGUF(ctx, folder, to, Options{Type: Keep}); err != nil {
+		t.Fatal(err)
+	}
+	sameMeta(t, from, to)
+	// The token that ends a text need not be that which ends a generation, as in Qwen3-Embedding.
+	settings := `{"eos_token": "<|im_end|>"}`
+	if err := os.WriteFile(filepath.Join(folder, "tokenizer_config.json"), []byte(settings), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(folder, "tokenizer.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tokens map[string]any
+	if err := json.Unmarshal(data, &tokens); err != nil {
+		t.Fatal(err)
+	}
+	end := "<|endoftext|>"
+	tokens["post_processor"] = fields{
+		"type":           "TemplateProcessing",
+		"single":         []any{fields{"Sequence": fields{"id": "A"}}, fields{"SpecialToken": fields{"id": end}}},
+		"special_tokens": fields{end: fields{"id": end, "ids": []int{997}, "tokens": []string{end}}},
+	}
+	if err := atomicfile.WriteJSON(path, tokens); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ToGGUF(ctx, folder, to, Options{Type: Keep}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Open(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for key, want := range map[string]uint64{"qwen3.pooling_type": 3, "tokenizer.ggml.eos_token_id": 997,
+		"tokenizer.ggml.eot_token_id": 999} {
+		if v, _ := gguf.Get[uint64](f, key); v != want {
+			t.Errorf("%s is %d, want %d", key, v, want)
+		}
 	}
 }
 

@@ -95,6 +95,10 @@ func readSpecial(dir string, tok *tokenizer.Tokenizer) (s specialFields, err err
 	s.named = map[string]int32{}
 	others := lower.SpecialsOf(tok)
 	known := map[string]int32{"bos": tok.BOS(), "eos": tok.EOS(), "unknown": others.UNK, "padding": others.PAD}
+	if around := tok.Encode("", tokenizer.EncodeOptions{AddSpecial: true}); others.AddEOS && len(around) > 0 {
+		known["eos"] = around[len(around)-1] // in GGUF files it is EOS that ends a text, as of Qwen3-Embedding
+		s.ends = []int32{tok.EOS()}
+	}
 	for _, r := range roles {
 		if id, ok := known[r.key]; ok && id >= 0 {
 			s.named[r.key] = id
@@ -114,7 +118,7 @@ func readSpecial(dir string, tok *tokenizer.Tokenizer) (s specialFields, err err
 		}
 		s.ends = append(s.ends, ids...)
 	}
-	s.ends = slices.DeleteFunc(distinct(s.ends), func(id int32) bool { return id == tok.EOS() })
+	s.ends = slices.DeleteFunc(distinct(s.ends), func(id int32) bool { return id == known["eos"] })
 	return s, nil
 }
 

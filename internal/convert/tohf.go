@@ -118,7 +118,7 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	if err := atomicfile.WriteJSON(filepath.Join(dir, "config.json"), settings); err != nil {
 		return nil, err
 	}
-	if err := writeCard(f, dir); err != nil {
+	if err := errors.Join(c.writePooling(dir), writeCard(f, dir)); err != nil {
 		return nil, err
 	}
 	if tok != nil {
@@ -135,6 +135,21 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 		return nil, err
 	}
 	return notes, w.WriteFile(filepath.Join(dir, "model.safetensors"))
+}
+
+// writePooling writes the files of sentence-transformers for a model whose embedding is the last token's state.
+func (c *layout) writePooling(dir string) error {
+	if !c.PoolLast {
+		return nil
+	}
+	path := filepath.Join(dir, filepath.FromSlash(model.PoolingFile))
+	return errors.Join(os.Mkdir(filepath.Dir(path), 0o755),
+		atomicfile.WriteJSON(path, fields{"word_embedding_dimension": c.Hidden, "pooling_mode_lasttoken": true}),
+		atomicfile.WriteJSON(filepath.Join(dir, "modules.json"), []fields{
+			{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+			{"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+			{"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"},
+		}))
 }
 
 // folderType chooses the type a tensor gets in a folder whose matrices are mostly of type main,

@@ -138,6 +138,12 @@ var rmsKeys = ggufkeys.Rules{
 	Ignored: strings.Fields("attention.layer_norm_epsilon use_parallel_residual"),
 }
 
+// poolingKey is the key of how the states of a text become its embedding: 0 leaves it open, 1 is their mean.
+const (
+	poolingKey = "pooling_type"
+	poolLast   = 3
+)
+
 // rmsAnd is rmsKeys with further keys that are obeyed.
 func rmsAnd(obeyed string) ggufkeys.Rules {
 	r := rmsKeys
@@ -162,8 +168,9 @@ var modelKeys = ggufkeys.Rules{
 			attention.shared_kv_layers attention.temperature_length attention.temperature_scale
 			attention.value_length_mla attn_logit_softcapping expert_count expert_feed_forward_length expert_gating_func
 			expert_group_count expert_group_used_count expert_shared_count expert_used_count final_logit_softcapping
-			leading_dense_block_count moe_every_n_layers pooling_type rope.dimension_sections rope.scaling.alpha
+			leading_dense_block_count moe_every_n_layers rope.dimension_sections rope.scaling.alpha
 			router_logit_softcapping`: {0},
+		poolingKey: {0, 1, poolLast},
 		`attention.output_scale attention.value_scale embedding_scale expert_weights_scale logit_scale num_loops
 			residual_scale`: {0, 1},
 		"expert_weights_norm swin_norm": {false},

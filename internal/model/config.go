@@ -26,6 +26,7 @@ type Config struct {
 	Rope     RopeConfig
 	Parallel bool // attention and MLP read the same input (GPT-NeoX)
 	Tied     bool // the output head is the embedding
+	PoolLast bool // an embedding is the state of the last token, and not the mean of all tokens'
 
 	Experts   int  // of a layer; 0: it has one MLP
 	Used      int  // experts of a row

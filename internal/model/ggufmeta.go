@@ -30,6 +30,9 @@ func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 	if c.Ahead > 0 {
 		set(aheadKey, uint32(c.Ahead))
 	}
+	if c.PoolLast {
+		set(poolingKey, uint32(poolLast))
+	}
 	if c.Experts > 0 {
 		set("expert_count", uint32(c.Experts))
 		set("expert_used_count", uint32(c.Used))

@@ -110,6 +110,7 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	}
 	_, untied := f.Tensor("output.weight")
 	c.Tied = !untied
+	c.PoolLast = k.int(poolingKey, 0) == poolLast
 	if k.Has(PaddingKey) {
 		n, ok := gguf.Get[uint64](f, PaddingKey)
 		if !ok || n > math.MaxInt64 {

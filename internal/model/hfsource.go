@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/infile"
 	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/tensor"
@@ -46,10 +47,14 @@ func OpenFolder(dir string) (Config, *safetensors.File, error) {
 		err = c.readXIELU(f)
 	}
 	if err == nil {
-		if fields.nested {
+		err = c.readPooling(dir)
+	}
+	if err == nil {
+		_, bare := f.Tensor("embed_tokens.weight")
+		if fields.nested || bare {
 			f.Rename(textName)
 			_, own := f.Tensor("lm_head.weight")
-			c.Tied = c.Tied || fields.OuterTied && !own
+			c.Tied = c.Tied || (fields.OuterTied || bare) && !own
 		}
 		c.countAhead(f)
 		if err = errors.Join(decodeFolder(f, fields.Quantization), checkTied(&c, f), fields.checkBiases(&c, f)); err != nil {
@@ -63,6 +68,29 @@ func OpenFolder(dir string) (Config, *safetensors.File, error) {
 		return c, nil, err
 	}
 	return c, f, nil
+}
+
+// PoolingFile is the file of a folder that says how sentence-transformers makes an embedding of a text's states.
+const PoolingFile = "1_Pooling/config.json"
+
+func (c *Config) readPooling(dir string) error {
+	path := filepath.Join(dir, filepath.FromSlash(PoolingFile))
+	data, err := infile.ReadFile(path, maxConfig)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var pooling struct {
+		Last bool `json:"pooling_mode_lasttoken"`
+		Mode any  `json:"pooling_mode"` // of newer versions
+	}
+	if err == nil {
+		err = decode(data, &pooling)
+	}
+	if err != nil {
+		return named(path, err)
+	}
+	c.PoolLast = pooling.Last || pooling.Mode == "lasttoken"
+	return nil
 }
 
 // checkTied refuses an output matrix that differs from the embedding that it is tied to.

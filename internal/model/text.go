@@ -50,8 +50,14 @@ func textFields(data []byte) (text []byte, nested bool, err error) {
 // outerTied is the field of hfConfig that has tie_word_embeddings of the whole.
 const outerTied = "tie_word_embeddings of the whole"
 
-// textName is the name that a text model alone has for a tensor.
+// textName is the name that a text model alone has for a tensor. A bare one, without an output matrix, has names
+// without a beginning, as those of Qwen3-Embedding.
 func textName(name string) string {
+	for _, bare := range []string{"layers.", "embed_tokens.", "norm."} {
+		if strings.HasPrefix(name, bare) {
+			return "model." + name
+		}
+	}
 	for _, start := range []string{"model.language_model.", "language_model.model."} {
 		if rest, ok := strings.CutPrefix(name, start); ok {
 			return "model." + rest

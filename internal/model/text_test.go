@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/grovellm/grove/internal/files/safetensors"
@@ -101,5 +102,61 @@ func TestGemma4Unified(t *testing.T) {
 	}
 	if !model.OfTower("model.vision_embedder.pos_norm.bias") {
 		t.Error("what reads images is taken for the text model's")
+	}
+}
+
+// A folder of a model without its class, as those of embeddings are, has the same logits as the whole; a file beside it
+// says that an embedding is the last token's state.
+func TestBareFolders(t *testing.T) {
+	for _, s := range synth.Small() {
+		if s.Arch != "qwen3" || !s.Tied {
+			continue
+		}
+		f := keyFolder(t, s)
+		base, err := f.logits(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := &folder{t: t, dir: t.TempDir(), fields: f.fields}
+		from, err := safetensors.OpenFolder(f.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer from.Close()
+		w := safetensors.NewWriter()
+		for _, info := range from.Tensors {
+			x, _ := from.Tensor(info.Name)
+			x.Name = x.Name[len("model."):]
+			w.AddTensor(x)
+		}
+		if err := w.WriteFile(filepath.Join(to.dir, "model.safetensors")); err != nil {
+			t.Fatal(err)
+		}
+		for _, tied := range []bool{true, false} {
+			if got, err := to.logits(object{"tie_word_embeddings": tied}); !same(got, err, base) {
+				t.Errorf("%s, tied %v: another model: %v", s.Name, tied, err)
+			}
+		}
+		path := filepath.Join(to.dir, model.PoolingFile)
+		if err := os.Mkdir(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		for text, want := range map[string]bool{`{"pooling_mode_mean_tokens": true, "pooling_mode_lasttoken": false}`: false,
+			`{"pooling_mode_lasttoken": true}`: true, `{"pooling_mode": "lasttoken"}`: true} {
+			if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			c, file, err := model.OpenFolder(to.dir)
+			if err != nil || c.PoolLast != want {
+				t.Fatalf("%s: %v, %v", text, c.PoolLast, err)
+			}
+			file.Close()
+		}
+		if err := os.WriteFile(path, []byte(`{"pooling_mode_lasttoken": 1}`), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := model.OpenFolder(to.dir); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("a number where true or false must be: %v", err)
+		}
 	}
 }
