@@ -131,7 +131,7 @@ var jsonKeys = map[string]string{"tokens": "model.vocab", "merges": "model.merge
 // jsonError says where in the file a syntax error is.
 func jsonError(err error) error {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("at byte %d: %w", e.Offset, err)
+		return fmt.Errorf("at byte %d: %w: the file is cut or damaged, fetch it again", e.Offset, err)
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -123,6 +124,10 @@ func TestParseName(t *testing.T) {
 // The environment is read as the hub's Python library reads it.
 func TestFromEnv(t *testing.T) {
 	home := t.TempDir()
+	account, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, x := range []struct{ env, cache, token, endpoint string }{
 		{"", "~/.cache/huggingface/hub", "", "https://huggingface.co"},
 		{"XDG_CACHE_HOME=/x", "/x/huggingface/hub", "", "https://huggingface.co"},
@@ -134,6 +139,7 @@ func TestFromEnv(t *testing.T) {
 		{"HF_HOME=" + home + " HF_HUB_DISABLE_IMPLICIT_TOKEN=1", home + "/hub", "", "https://huggingface.co"},
 		{"HF_TOKEN_PATH=" + home + "/token", "~/.cache/huggingface/hub", "from-file", "https://huggingface.co"},
 		{"HF_ENDPOINT=mirror", "", "", ""},
+		{"HOME= USERPROFILE=", account.HomeDir + "/.cache/huggingface/hub", "", "https://huggingface.co"},
 	} {
 		t.Run(x.env, func(t *testing.T) {
 			empty := t.TempDir()

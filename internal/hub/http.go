@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"time"
 )
@@ -162,7 +163,7 @@ func (c *Client) refused(r *http.Response) error {
 	case s == http.StatusOK || s == http.StatusPartialContent:
 		return nil
 	case s == http.StatusRequestTimeout || s == http.StatusTooEarly || s == http.StatusTooManyRequests || s >= 500:
-		return busy{r.Status, retryAfter(r.Header.Get("Retry-After"))}
+		return busy{r.Status, retryAfter(r.Header)}
 	case code == "GatedRepo":
 		return fatal{fmt.Errorf("its owner gives access on request: ask on %s, and set HF_TOKEN to your token", c.Endpoint)}
 	case s == http.StatusUnauthorized && c.Token == "":
@@ -177,8 +178,15 @@ func (c *Client) refused(r *http.Response) error {
 	return fatal{fmt.Errorf("the hub answers %s", r.Status)}
 }
 
-// retryAfter reads seconds or a date.
-func retryAfter(text string) time.Duration {
+// resetPattern is the end of RateLimit, such as "api";r=0;t=55, of a caller who may send no more requests for so long.
+var resetPattern = regexp.MustCompile(`;r=0;t=(\d+)`)
+
+// retryAfter is how long an answer asks to wait: seconds, a date, or the hub's RateLimit.
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if m := resetPattern.FindStringSubmatch(h.Get("RateLimit")); m != nil && text == "" {
+		text = m[1]
+	}
 	if n, err := strconv.Atoi(text); err == nil && n > 0 {
 		return time.Duration(min(n, 1<<30)) * time.Second
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -97,6 +98,9 @@ func expand(path string) (string, error) {
 		return path, nil
 	}
 	home, err := os.UserHomeDir()
+	if u, known := user.Current(); err != nil && known == nil { // a service may run without HOME
+		home, err = u.HomeDir, nil
+	}
 	if err != nil {
 		return "", fmt.Errorf("%s: there is no home folder: set HF_HOME: %w", path, err)
 	}

@@ -182,6 +182,8 @@ func TestRefusals(t *testing.T) {
 		{410, "", 0, "", "answers 410"},
 		{429, "Retry-After: 1", 1, "", ""},
 		{429, "Retry-After: 3600", 0, "", "asks to wait 1h0m0s"},
+		{429, `RateLimit: "api";r=0;t=3600`, 0, "", "asks to wait 1h0m0s"},
+		{503, `RateLimit: "api";r=7;t=3600`, 2, "", ""},
 		{429, "", 2, "", ""},
 		{500, "", 2, "", ""},
 		{503, "Retry-After: soon", 2, "", ""},

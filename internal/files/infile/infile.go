@@ -65,8 +65,17 @@ func Open(path string) (*File, error) {
 			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 		}
 	}
+	start := make([]byte, len(pointer))
+	if n, _ := f.ReadAt(start, 0); string(start[:n]) == pointer {
+		f.Close()
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("is a pointer of Git LFS, not the contents: " +
+			"git lfs pull in its folder fetches them")}
+	}
 	return file, nil
 }
+
+// pointer is how a file begins that git has in place of a large one, where Git LFS is not installed.
+const pointer = "version https://git-lfs.github.com/spec/"
 
 // readable says why a file cannot be read, if it cannot.
 func readable(st fs.FileInfo) error {

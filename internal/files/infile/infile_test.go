@@ -188,6 +188,14 @@ func TestOpenFails(t *testing.T) {
 	if _, err := Open(os.DevNull); err == nil {
 		t.Error("a device is opened")
 	}
+	path := filepath.Join(dir, "model.gguf")
+	text := "version https://git-lfs.github.com/spec/v1\noid sha256:4f\nsize 98362432\n"
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), path+": is a pointer of Git LFS") {
+		t.Errorf("what git has in a file's place: %v", err)
+	}
 }
 
 // A pipe that nobody writes to is refused, and not waited for.
