@@ -52,6 +52,7 @@ func TestErrors(t *testing.T) {
 		"has no place":        func(m map[string]any) { m["num_hidden_layers"] = 1 },
 		"want":                func(m map[string]any) { m["num_attention_heads"] = 3 },
 		"rope_scaling":        func(m map[string]any) { m["rope_scaling"] = map[string]any{"rope_type": "yarn"} },
+		"gate_proj":           func(m map[string]any) { m["intermediate_size"] = 32 },
 		"want an integer":     func(m map[string]any) { m["vocab_size"] = 3.5 },
 		"embedding only":      func(m map[string]any) { m["vocab_size"] = 10 },
 		"layer_types":         func(m map[string]any) { m["layer_types"] = []string{"linear_attention"} },

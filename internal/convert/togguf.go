@@ -81,6 +81,11 @@ func setFactors(w *gguf.Writer, c *model.Config) error {
 	return nil
 }
 
+// dimensions are those of a shape that say something: of more than one element.
+func dimensions(shape []int) []int {
+	return slices.DeleteFunc(slices.Clone(shape), func(n int) bool { return n < 2 })
+}
+
 // addGGUF adds the tensors of a Hugging Face folder.
 func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.File, o Options) ([]string, error) {
 	var said remarks
@@ -117,14 +122,19 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		if e.Name == "output" && c.Tied {
 			return true, nil
 		}
-		if n := e.Rows; e.ToGGUF != nil && (len(t.Shape) == 0 || t.Shape[0] != n) {
-			return false, fmt.Errorf("%s: tensor %s has shape %v: want %d rows by config.json", f.Path, name, t.Shape, n)
+		want := []int{e.Experts, e.Rows, e.Cols}
+		if ending != e.Ending {
+			want = want[:2] // a bias
 		}
-		want := o.Type
+		want = dimensions(want)
+		if !slices.Equal(dimensions(t.Shape), want) {
+			return false, fmt.Errorf("%s: tensor %s has shape %v: want %v by config.json", f.Path, name, t.Shape, want)
+		}
+		main := o.Type
 		if drafting[layerOf(e.Name)] {
-			want = behindType(want)
+			main = behindType(main)
 		}
-		typ, reason := encoding(e.Name+ending, t, want, e.Name == "output" || c.Tied && e.Name == "token_embd")
+		typ, reason := encoding(e.Name+ending, t, main, e.Name == "output" || c.Tied && e.Name == "token_embd")
 		said.add(e.Name+ending, typ, reason)
 		size, err := typ.Size(t.Elements())
 		if err != nil {

@@ -169,6 +169,8 @@ func Choose(files []File, what string) (Model, error) {
 	}
 	rank := func(m Model) int { // the best model has the lowest
 		switch at := slices.Index(preferred, m.Type); {
+		case m.Whole() != nil: // of an interrupted fetch, beside a whole one
+			return len(preferred) + 2
 		case at >= 0:
 			return at
 		case m.Path == ".":

@@ -37,6 +37,8 @@ func TestChoose(t *testing.T) {
 		{"Q8_0/model.gguf", "q8_0", "Q8_0/model.gguf", ""},
 		{"M-IQ9_XXS.gguf", "", "", "does not run type IQ9_XXS"},
 		{"M-Q4_0-00001-of-00003.gguf M-Q4_0-00003-of-00003.gguf", "", "", "2 of 3 parts"},
+		{"M-Q4_0-00001-of-00002.gguf M-Q8_0.gguf M-Q8_0-00002-of-00002.gguf", "", "M-Q8_0.gguf", ""},
+		{"M-Q4_0-00001-of-00002.gguf M-Q8_0.gguf", "q4_0", "", "1 of 2 parts"},
 		{folder, "", ".", ""},
 		{folder + " m-Q8_0.gguf", "", "m-Q8_0.gguf", ""},
 		{folder + " m-Q8_0.gguf", "safetensors", ".", ""},
@@ -113,7 +115,8 @@ func TestParseName(t *testing.T) {
 		"hf.co/a/b": "a/b", "hf.co/a/b:Q4_K_M": "a/b:Q4_K_M", "huggingface.co/a/b": "a/b",
 		"https://huggingface.co/a/b/": "a/b", "https://huggingface.co/a/b/resolve/main/sub/c.gguf?download=true": "a/b:sub/c.gguf",
 		"https://hf.co/a/b/blob/main/c-Q8_0.gguf": "a/b:c-Q8_0.gguf", "https://hf.co/a": "", "https://example.com/a/b": "",
-		"https://hf.co/a/b/tree/main": "a/b", "https://hf.co/a/b/tree/other": "",
+		"https://hf.co/a/b/tree/main": "a/b", "https://hf.co/a/b?local-app=x": "a/b",
+		"https://hf.co/a/b/tree/other": "",
 	} {
 		if n, ok := ParseName(address); ok != (want != "") || ok && n.String() != want {
 			t.Errorf("%q: %v, %v, want %q", address, n, ok, want)

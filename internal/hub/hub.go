@@ -128,13 +128,14 @@ var repoPattern = regexp.MustCompile(`^\w(?:[\w.-]{0,94}\w)?/\w(?:[\w.-]{0,94}\w
 // The hub's addresses of repositories and of their files, which people copy.
 var (
 	hubPrefix = regexp.MustCompile(`^(?:https?://)?(?:hf\.co|huggingface\.co)/`)
-	filePart  = regexp.MustCompile(`/(?:resolve|blob)/main/([^?]+)(?:\?.*)?$|/tree/main$`)
+	filePart  = regexp.MustCompile(`/(?:resolve|blob)/main/(.+)$|/tree/main$`)
 )
 
 // ParseName reads a name, or the hub's address of one. ok is false where text cannot be one.
 func ParseName(text string) (n Name, ok bool) {
 	if at := hubPrefix.FindStringIndex(text); at != nil {
-		text = strings.TrimRight(filePart.ReplaceAllString(text[at[1]:], ":$1"), ":/")
+		path, _, _ := strings.Cut(text[at[1]:], "?")
+		text = strings.TrimRight(filePart.ReplaceAllString(path, ":$1"), ":/")
 	}
 	repo, what, colon := strings.Cut(text, ":")
 	bad := strings.Contains(repo, "--") || strings.Contains(repo, "..") || colon && what == ""

@@ -85,19 +85,30 @@ func (l *Loader) get(name string, shape ...int) (tensor.Tensor, error) {
 	case err != nil:
 		return t, err
 	case !ok:
+		name = l.nameOf(name)
 		return t, fmt.Errorf("tensor %s is missing: the file is incomplete, or not of architecture %s", name, l.arch)
 	case len(shape) == 2 && shape[0] == 1 && slices.Equal(t.Shape, shape[1:]): // a row
 		t.Shape = shape
 	case len(shape) == 1 && slices.Equal(t.Shape, []int{1, shape[0]}): // so does llama.cpp's converter
 		t.Shape = shape
 	case !slices.Equal(t.Shape, shape):
-		return t, fmt.Errorf("tensor %s has shape %v: want %v for this model", name, t.Shape, shape)
+		return t, fmt.Errorf("tensor %s has shape %v: want %v for this model", l.nameOf(name), t.Shape, shape)
 	}
 	if l.used == nil {
 		l.used = map[string]bool{}
 	}
 	l.used[t.Name] = true
 	return t, nil
+}
+
+// nameOf is what the file calls a tensor.
+func (l *Loader) nameOf(name string) string {
+	if s, ok := l.src.(*hfSource); ok {
+		if folder, ok := HFName(s.c.Arch, name); ok {
+			return folder
+		}
+	}
+	return name
 }
 
 // Vector loads a vector of n elements.

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -157,6 +158,20 @@ func TestBareFolders(t *testing.T) {
 		}
 		if _, _, err := model.OpenFolder(to.dir); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("a number where true or false must be: %v", err)
+		}
+	}
+}
+
+// Errors call a folder's tensors as the folder does.
+func TestNamesInErrors(t *testing.T) {
+	f := keyFolder(t, synth.Small()[0])
+	layers := f.fields["num_hidden_layers"]
+	for name, change := range map[string]object{
+		"gate_proj.weight": {"intermediate_size": 16},
+		fmt.Sprintf("model.layers.%v.input_layernorm.weight", layers): {"num_hidden_layers": 7},
+	} {
+		if _, err := f.logits(change); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is not named: %v", name, err)
 		}
 	}
 }
