@@ -58,7 +58,7 @@ func Find(path string) (list []Model, notes []string, err error) {
 		return nil, nil, err
 	}
 	f := finder{manifests: map[string]*manifest{}}
-	if _, err := os.Stat(filepath.Join(path, "config.json")); !info.IsDir() || err == nil {
+	if !info.IsDir() || isFolder(path) {
 		f.list = []found{{Model: Model{Name: nameOf(hub.Shown(path)), Path: path}}}
 	} else if err := f.scan(path, depth); err != nil {
 		return nil, nil, err
@@ -109,7 +109,7 @@ func (f *finder) scan(dir string, deep int) error {
 		case err != nil || strings.HasPrefix(e.Name(), "."):
 		case !info.IsDir():
 			files = append(files, hub.File{Path: e.Name(), Size: info.Size()})
-		case exists(filepath.Join(path, "config.json")):
+		case isFolder(path):
 			c, err := model.ReadFolder(path)
 			f.add(path, c, err)
 		case deep > 1:
@@ -128,6 +128,17 @@ func (f *finder) scan(dir string, deep int) error {
 		f.add(path, c, err)
 	}
 	return nil
+}
+
+// isFolder says whether a folder is a model's: it has config.json, which some have beside GGUF files alone.
+func isFolder(path string) bool {
+	entries, _ := os.ReadDir(path) // one that cannot be read is for who opens it
+	var files []hub.File
+	for _, e := range entries {
+		files = append(files, hub.File{Path: e.Name()})
+	}
+	models := hub.Models(files)
+	return exists(filepath.Join(path, "config.json")) && (len(models) == 0 || models[len(models)-1].Path == ".")
 }
 
 func exists(path string) bool {

@@ -136,6 +136,24 @@ func TestFolder(t *testing.T) {
 	})
 }
 
+// Publishers put a config.json beside GGUF files, which are the models then.
+func TestRepositoryOfFiles(t *testing.T) {
+	f, dir := write(t), t.TempDir()
+	repo := filepath.Join(dir, "repository")
+	err := os.Mkdir(repo, 0o777)
+	for from, to := range map[string]string{"tiny-qwen3.gguf": "a.gguf", "tiny-qwen3-hf/config.json": "config.json"} {
+		err = errors.Join(err, os.Symlink(filepath.Join(f.dir, from), filepath.Join(repo, to)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, repo} {
+		if list, notes, err := catalog.Find(path); err != nil || len(list) != 1 || list[0].Name != "a" || notes != nil {
+			t.Errorf("%s: %v, %q, %v", path, list, notes, err)
+		}
+	}
+}
+
 // A folder whose weights are not there yet, and a file with weights of an unknown type, are left out with a note, as a
 // file that is cut short is.
 func TestUnusableModels(t *testing.T) {
