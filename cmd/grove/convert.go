@@ -45,6 +45,9 @@ func (cmd *convertCmd) Run(p *command.Program) error {
 	if err != nil {
 		return err
 	}
+	if strings.HasSuffix(cmd.From, ".safetensors") {
+		return command.Usagef("%s: a Hugging Face model is given as its folder", cmd.From)
+	}
 	f := convert.ToHF
 	if info.IsDir() {
 		f = convert.ToGGUF

@@ -48,6 +48,7 @@ func TestConvertQuantizeEval(t *testing.T) {
 	for want, args := range map[string][]string{
 		"is there already":      {"convert", path("folder"), path("b.gguf")},
 		"not empty":             {"convert", path("a.gguf"), path("folder")},
+		"as its folder":         {"convert", path("folder/model.safetensors"), path("y.gguf")},
 		"--type":                {"quantize", path("a.gguf"), path("x.gguf"), "--type", "q3"},
 		"which text":            {"eval", "-m", path("a.gguf")},
 		"template":              {"eval", "-m", path("a.gguf"), "--source", path("lines.jsonl")},

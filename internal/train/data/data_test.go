@@ -149,6 +149,7 @@ func TestParseSource(t *testing.T) {
 	}
 	for path, name := range map[string]string{
 		"a/math.txt": "math", "texts": "texts", "a/v1.2/*.txt": "v1.2", "*.txt": "*", "/*.txt": "*",
+		".": ".", ".notes": ".notes",
 	} {
 		if s, err := ParseSource(path); err != nil || s.Name != name {
 			t.Errorf("%s is named %q, %v; want %q", path, s.Name, err, name)

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"math"
@@ -101,7 +102,7 @@ func nameOf(path string) string {
 		dir != string(filepath.Separator) {
 		return dir
 	}
-	return strings.TrimSuffix(base, filepath.Ext(base))
+	return cmp.Or(strings.TrimSuffix(base, filepath.Ext(base)), base) // of a folder . too
 }
 
 // splitOptions cuts at commas that no backslash precedes.
