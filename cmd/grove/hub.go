@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -154,7 +155,7 @@ func fetchModel(ctx context.Context, c *hub.Client, name hub.Name) (l *hub.Listi
 	if m, err = hub.Choose(l.Files, name.What); err != nil {
 		return l, m, "", fmt.Errorf("%s: %w", name.Repo, err)
 	}
-	check := checkFolder
+	check := func(dir string) error { return checkFolder(c, dir) }
 	if m.Path != "." {
 		check = nil
 		if a := l.Architecture; a != "" && !model.Runs(a) && !model.IsHead(a) {
@@ -166,10 +167,12 @@ func fetchModel(ctx context.Context, c *hub.Client, name hub.Name) (l *hub.Listi
 }
 
 // checkFolder refuses a folder that grove does not run, before its weights are fetched.
-func checkFolder(dir string) error {
+func checkFolder(c *hub.Client, dir string) error {
 	_, err := model.ReadFolder(dir)
 	if errors.Is(err, model.ErrHead) {
 		_, err = headfile.ReadFolder(dir)
+	} else if _, missing := os.Stat(filepath.Join(dir, "tokenizer.json")); err == nil && missing != nil {
+		c.Note("it has no tokenizer.json, so it reads and writes token ids only: for text, take a GGUF file of the model")
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -95,6 +96,8 @@ func TestPull(t *testing.T) {
 		}
 		repos["org/folder"][filepath.Base(p)] = string(text)
 	}
+	repos["org/silent"] = maps.Clone(repos["org/folder"])
+	delete(repos["org/silent"], "tokenizer.json")
 	fakeHub(t, repos, "qwen3", 0)
 
 	code, out, stderr := runGrove("", "run", "-m", "org/gguf", "x")
@@ -115,6 +118,10 @@ func TestPull(t *testing.T) {
 		result.Type != "safetensors" || result.File != "." {
 		t.Errorf("%+v, %v", result, err)
 	}
+	if _, _, stderr := runGrove("", "pull", "org/silent"); !strings.Contains(stderr, "note: it has no tokenizer.json") {
+		t.Errorf("a folder without a tokenizer: %s", stderr)
+	}
+	must(t, "", "rm", "org/silent")
 	tail := []string{"-n", "8", "one two one two"}
 	for name, path := range map[string]string{"org/gguf": path, "org/gguf:q8_0": path, "org/gguf:m-Q8_0.gguf": path,
 		"org/folder": folder} {
