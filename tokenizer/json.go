@@ -64,6 +64,9 @@ func FromJSON(path string) (*Tokenizer, error) {
 		if errors.Is(err, fs.ErrNotExist) && to != &f.Tokenizer {
 			continue
 		}
+		if len(b) == 0 && err == nil && strings.HasSuffix(name, ".json") {
+			err = fmt.Errorf("%s: the file is empty: fetch it again", at)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -307,4 +307,10 @@ func TestNamedTemplateFiles(t *testing.T) {
 	if got := tok.Templates(); !maps.Equal(got, map[string]string{"default": "plain", "tool_use": "tools"}) {
 		t.Errorf("%v", got)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := FromJSON(dir); err == nil || !strings.Contains(err.Error(), "tokenizer_config.json: the file is empty") {
+		t.Errorf("an empty file beside it: %v", err)
+	}
 }
