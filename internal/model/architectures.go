@@ -159,7 +159,7 @@ var modelKeys = ggufkeys.Rules{
 		attention.sliding_window rope.dimension_count rope.freq_base
 		rope.scaling.type rope.scaling.factor rope.scale_linear rope.scaling.attn_factor
 		rope.scaling.original_context_length rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow
-		rope.scaling.yarn_log_multiplier rope.scaling.yarn_truncate nextn_predict_layers`),
+		rope.scaling.yarn_log_multiplier rope.scaling.yarn_attn_factor rope.scaling.yarn_truncate nextn_predict_layers`),
 	Ignored: strings.Fields(`vocab_size tensor_data_layout attention.sliding_window_pattern
 		rope.scaling.finetuned`),
 	Neutral: neutral(map[string][]any{
@@ -174,7 +174,6 @@ var modelKeys = ggufkeys.Rules{
 		`attention.output_scale attention.value_scale embedding_scale expert_weights_scale logit_scale num_loops
 			residual_scale`: {0, 1},
 		"expert_weights_norm swin_norm": {false},
-		"rope.scaling.yarn_attn_factor": {1},
 		"rope.scaling.yarn_ext_factor":  {0, -1},
 	}),
 }

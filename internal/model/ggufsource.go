@@ -258,6 +258,12 @@ func (c *Config) readRope(k *keys, a *architecture) error {
 		c.Rope.Yarn = &Yarn{Fast: k.float("rope.scaling.yarn_beta_fast", 32), Slow: k.float("rope.scaling.yarn_beta_slow", 1),
 			LogMul: k.float("rope.scaling.yarn_log_multiplier", 0), Between: !k.bool(yarnTruncate, true)}
 		c.Rope.Original = cmp.Or(c.Rope.Original, c.Context)
+		if x := k.float("rope.scaling.yarn_attn_factor", 0); x != 0 { // attention_factor of config.json
+			if !a.latent {
+				x /= c.Rope.Yarn.factor(cmp.Or(factor, 1))
+			}
+			c.Rope.setAttn(x * cmp.Or(c.Rope.Attn, 1))
+		}
 	default:
 		return fmt.Errorf("key %q is %q: want none, linear, yarn or longrope "+
 			"(Llama 3's scaling is the tensor rope_freqs.weight)", k.name("rope.scaling.type"), kind)

@@ -3,6 +3,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -111,12 +112,8 @@ func (c *Config) windowFields(a *architecture, m map[string]any) {
 func (r *RopeConfig) fields() (map[string]any, error) {
 	switch {
 	case r.Long != nil:
-		m := map[string]any{"rope_type": "longrope", "type": "longrope", "long_factor": r.Long, "short_factor": r.Short,
-			"original_max_position_embeddings": r.Original, "attention_factor": decimal(max(r.Attn, 1))}
-		if r.Attn != 0 {
-			m["attention_factor"] = decimal(r.Attn)
-		}
-		return m, nil
+		return map[string]any{"rope_type": "longrope", "type": "longrope", "long_factor": r.Long, "short_factor": r.Short,
+			"original_max_position_embeddings": r.Original, "attention_factor": decimal(cmp.Or(r.Attn, 1))}, nil
 	case r.Yarn != nil:
 		m := map[string]any{"rope_type": "yarn", "type": "yarn", "factor": decimal(r.Scale),
 			"original_max_position_embeddings": r.Original, "beta_fast": decimal(r.Yarn.Fast), "beta_slow": decimal(r.Yarn.Slow)}

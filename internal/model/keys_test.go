@@ -3,6 +3,7 @@ package model_test
 import (
 	"bytes"
 	"context"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -102,7 +103,7 @@ const llamaCppKeys = `vocab_size context_length embedding_length embedding_lengt
 func TestKeysAreObeyedOrRefused(t *testing.T) {
 	inert := strings.Fields(`vocab_size context_length tensor_data_layout attention.sliding_window_pattern
 		rope.scaling.original_context_length rope.scaling.finetuned rope.scaling.yarn_beta_fast
-		rope.scaling.yarn_beta_slow rope.scaling.yarn_log_multiplier`) // the last four: without yarn
+		rope.scaling.yarn_beta_slow rope.scaling.yarn_log_multiplier rope.scaling.yarn_attn_factor`) // the last five: without yarn
 	structural := strings.Fields(`embedding_length block_count feed_forward_length attention.head_count
 		attention.head_count_kv attention.key_length expert_count expert_feed_forward_length
 		embedding_length_per_layer_input expert_shared_count expert_shared_feed_forward_length ssm.conv_kernel
@@ -244,10 +245,23 @@ func TestYarnKeysAreObeyed(t *testing.T) {
 			t.Errorf("%s: yarn is linear scaling", s.Arch)
 		}
 		for key, v := range map[string]any{"original_context_length": uint32(8), "yarn_beta_fast": float32(2),
-			"yarn_beta_slow": float32(0.125), "yarn_log_multiplier": float32(0.5), "attn_factor": float32(2)} {
+			"yarn_beta_slow": float32(0.125), "yarn_log_multiplier": float32(0.5), "attn_factor": float32(2),
+			"yarn_attn_factor": float32(2)} {
 			if sameBits(logits(map[string]any{key: v}), base) {
 				t.Errorf("%s: rope.scaling.%s = %v changes nothing", s.Arch, key, v)
 			}
+		}
+		if s.Arch == "deepseek2" { // whose usual factor is 1
+			continue
+		}
+		// llama.cpp's converter writes attention_factor of config.json, as OLMo 3 has it: the usual one changes nothing.
+		usual := 1 + math.Log(4)/10
+		if !sameBits(logits(map[string]any{"yarn_attn_factor": usual}), base) {
+			t.Errorf("%s: rope.scaling.yarn_attn_factor = %g is not YaRN's own factor", s.Arch, usual)
+		}
+		twice := map[string]any{"yarn_attn_factor": 2 * usual, "yarn_log_multiplier": float32(0.5)}
+		if !sameBits(logits(twice), logits(map[string]any{"attn_factor": float32(2)})) {
+			t.Errorf("%s: rope.scaling.yarn_attn_factor is not the whole factor", s.Arch)
 		}
 	}
 }
