@@ -20,8 +20,6 @@ func (c *Cache) Slide(keep, n, positions int) error {
 	case keep < 0 || n < 0 || keep+n > c.len || !whole:
 		return fmt.Errorf("nn: drop %d rows behind the first %d of a cache of %d: want whole pages of %d rows, or all rows",
 			n, keep, c.len, PageRows)
-	case keep > 0 && c.mem.Latent > 0:
-		return fmt.Errorf("nn: drop rows behind the first %d: not of latent keys", keep)
 	case keep > 0 && c.freed > 0:
 		return fmt.Errorf("nn: drop rows behind the first %d: %d pages were freed already: want KeepAll", keep, c.freed)
 	case keep > 0 && c.mem.Rope == nil && c.mem.Ropes == nil:
@@ -66,7 +64,7 @@ func (c *Cache) advance(pages, n int) {
 		for row := range pages * PageRows {
 			for head := range s.heads {
 				c.loadKey(key, layer, head, row)
-				view.rotate(key, cos, sin)
+				view.rotate(key[c.mem.Latent:], cos, sin)
 				c.storeKeys(layer, head, row, 1, key, len(key))
 			}
 		}

@@ -22,9 +22,12 @@ func TestSlide(t *testing.T) {
 		if mem.KV != KVAuto {
 			tolerance = 0.05
 		}
-		mem.Rope = NewRope(Frequencies(100, mem.Dim, nil), rapid.Bool().Draw(t, "neighbours"))
+		if rapid.IntRange(0, 3).Draw(t, "latent") == 0 {
+			mem.Latent = mem.Dim / 2
+		}
+		mem.Rope = NewRope(Frequencies(100, mem.Dim-mem.Latent, nil), rapid.Bool().Draw(t, "neighbours"))
 		if rapid.Bool().Draw(t, "by layer") {
-			mem.Ropes = []*Rope{mem.Rope, NewScaledRope(Frequencies(100, mem.Dim, nil), mem.Rope.pairs, 1.5)}
+			mem.Ropes = []*Rope{mem.Rope, NewScaledRope(Frequencies(100, mem.Dim-mem.Latent, nil), mem.Rope.pairs, 1.5)}
 			mem.Rope = nil
 		}
 		ropes := mem.Ropes
@@ -49,7 +52,7 @@ func TestSlide(t *testing.T) {
 			key := append([]float32(nil), plain[row]...)
 			view := ropes[row%2].view() // the row's layer
 			cos, sin := view.at(position)
-			view.rotate(key, cos, sin)
+			view.rotate(key[mem.Latent:], cos, sin)
 			return key
 		}
 		place := func(row int) (layer, head int) { return row % 2, row / 2 % 2 }
@@ -59,7 +62,9 @@ func TestSlide(t *testing.T) {
 			}
 			layer, head := place(row)
 			c.storeKeys(layer, head, row, 1, rotated(row, row), mem.Dim)
-			c.storeValue(layer, head, row, plain[row])
+			if mem.Latent == 0 {
+				c.storeValue(layer, head, row, plain[row])
+			}
 		}
 		c.pending = rows
 		c.CommitAll()
@@ -74,7 +79,10 @@ func TestSlide(t *testing.T) {
 			layer, head := place(was)
 			want := rotated(was, position)
 			for d := range mem.Dim {
-				k, v := keyAt(c, layer, head, row, d), valueAt(c, layer, head, row, d)
+				k, v := keyAt(c, layer, head, row, d), plain[was][d]
+				if mem.Latent == 0 {
+					v = valueAt(c, layer, head, row, d)
+				}
 				if math.Abs(float64(k-want[d])) > tolerance || math.Abs(float64(v-plain[was][d])) > tolerance {
 					t.Fatalf("row %d, which was %d: key %g and value %g, want %g and %g", row, was, k, v, want[d], plain[was][d])
 				}
