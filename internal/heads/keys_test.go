@@ -77,7 +77,7 @@ func TestKeysAndTensors(t *testing.T) {
 			return registry.Head{Name: at("changed")}
 		}
 		for key, v := range map[string]any{"logit_scale": float32(0.5), "expert_count": uint32(8),
-			"rope.scaling.type": "yarn", "hyper_connection.count": uint32(2),
+			"rope.scaling.type": "su", "hyper_connection.count": uint32(2),
 			"attention.sliding_window": uint32(8), "nextn_predict_layers": uint32(1), "a_key_of_tomorrow": true} {
 			if arch == "dflash" && key == "attention.sliding_window" {
 				continue // which such heads may have
@@ -106,6 +106,16 @@ func TestKeysAndTensors(t *testing.T) {
 			if err != nil || c.Rope.Scale != 4 {
 				t.Errorf("%s: scale %g, %v", key, c.Rope.Scale, err)
 			}
+		}
+		// As exporters of heads write it, so that heads trained on short texts draft in long ones.
+		yarn := func(w *gguf.Writer) {
+			w.Set("dflash.rope.scaling.type", "yarn")
+			w.Set("dflash.rope.scaling.factor", float32(32))
+			w.Set("dflash.rope.scaling.original_context_length", uint32(4096))
+		}
+		c, err := headfile.ReadConfig[jet.Config](changed(yarn), nil)
+		if err != nil || c.Rope.Yarn == nil || c.Rope.Scale != 32 || c.Rope.Original != 4096 {
+			t.Errorf("yarn: %+v, %v", c.Rope, err)
 		}
 	}
 }

@@ -142,9 +142,9 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	if err := errors.Join(k.Err(), k.err, ropeFactors(f, &c)); err != nil {
 		return c, err
 	}
-	if !whole && (c.Window > 0 && !c.Borrows || !c.Rope.plain()) {
-		return c, fmt.Errorf("keys %q and %q: windows, yarn and longrope are not supported in a head",
-			k.name("attention.sliding_window"), k.name("rope.scaling.type"))
+	if !whole && (c.Window > 0 && !c.Borrows || c.Rope.Long != nil) {
+		return c, fmt.Errorf("key %q and tensor %s: windows and longrope are not supported in a head",
+			k.name("attention.sliding_window"), longName)
 	}
 	return c, nil
 }

@@ -275,8 +275,8 @@ func ParseFolder(data []byte, more any) (Config, error) {
 	if err == nil && h.Quantization != nil {
 		err = errors.New("quantization_config: heads with quantized weights are not supported: take the head in BF16")
 	}
-	if err == nil && (c.Window > 0 || !c.Rope.plain()) {
-		err = errors.New("sliding_window and rope_scaling: windows, yarn and longrope are not supported in a head")
+	if err == nil && (c.Window > 0 || c.Rope.Long != nil) {
+		err = errors.New("sliding_window and rope_scaling: windows and longrope are not supported in a head")
 	}
 	return c, err
 }

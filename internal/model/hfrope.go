@@ -54,10 +54,8 @@ func (r *hfRope) scaling() hfRope {
 	s := *r
 	s.Type = cmp.Or(r.Type, r.OldType)
 	s.OldType = ""
-	s.Theta = nil
-	s.Partial = nil
-	s.Full = nil
-	s.Sliding = nil
+	s.Theta, s.Partial = nil, nil
+	s.Full, s.Sliding = nil, nil
 	return s
 }
 

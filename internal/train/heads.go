@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,6 +103,7 @@ func (b *Basis) CheckBasis(layers Layering) error {
 type Layering struct {
 	Layers, Heads, KVHeads, HeadDim, FFN int
 	RopeBase                             float64
+	Rope                                 *model.RopeConfig `json:"-"` // of the head that it starts as; nil: RopeBase alone
 }
 
 // Config is that of a model with such layers, of Qwen3's kind, on the target's hidden states and
@@ -110,7 +112,7 @@ func (s Layering) Config(target *model.Config) model.Config {
 	return model.Config{
 		Arch: arch, Vocab: target.Vocab, Hidden: target.Hidden, Context: target.Context, NormEps: target.NormEps,
 		Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, FFN: s.FFN,
-		Rope: model.RopeConfig{Base: s.RopeBase, Dims: s.HeadDim, Scale: 1},
+		Rope: *cmp.Or(s.Rope, &model.RopeConfig{Base: s.RopeBase, Dims: s.HeadDim, Scale: 1}),
 	}
 }
 

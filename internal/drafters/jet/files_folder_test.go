@@ -79,6 +79,9 @@ func TestPublishedConfig(t *testing.T) {
 	flash.Causal = false
 	short := want
 	short.Block = 8
+	long := want // as exporters have heads that were trained on short texts
+	long.Rope.Scale, long.Rope.Original = 32, 4096
+	long.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
 	for _, c := range []struct {
 		change map[string]any
 		want   jet.Config
@@ -92,6 +95,8 @@ func TestPublishedConfig(t *testing.T) {
 		{map[string]any{"sliding_window": 40960, "use_sliding_window": true}, want}, // as wide as the context
 		{map[string]any{".target_hidden_size": 4096}, want},
 		{map[string]any{".block_size": 8, "block_size": nil}, short},
+		{map[string]any{"rope_parameters": map[string]any{"rope_theta": 1e6, "rope_type": "yarn", "factor": 32.,
+			"original_max_position_embeddings": 4096}}, long},
 	} {
 		got, err := readFolder(writeConfig(t, c.change))
 		if err != nil {

@@ -36,8 +36,8 @@ func (c *Config) ReadInside(x *headfile.File) (weights []tensor.Tensor, err erro
 	case err != nil:
 		return nil, err
 	case model.Alike(target.Arch):
-	case target.Window > 0 || target.Rope.Yarn != nil || target.Rope.Long != nil:
-		return nil, fmt.Errorf("windows, yarn and longrope are not supported in an MTP head")
+	case target.Window > 0 || target.Rope.Long != nil:
+		return nil, fmt.Errorf("windows and longrope are not supported in an MTP head")
 	default:
 		target.Arch = "llama"
 		for _, t := range weights {

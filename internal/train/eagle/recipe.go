@@ -31,7 +31,8 @@ type Recipe struct {
 	Later     int     // of the rows of a text, those that go on in the test's later steps
 	Decay     float64 // test step s counts Decay^s
 
-	tokens []int32 // of the draft vocabulary of Start
+	rope   *model.RopeConfig // of Start
+	tokens []int32           // of its draft vocabulary
 }
 
 // NewRecipe is the recipe of the shipped head, EAGLE-3; of another version that of a head of the same size.
@@ -104,7 +105,7 @@ func (r Recipe) AsPaper(m *model.Model) Recipe {
 // Layering is the shape of the head's layer.
 func (r *Recipe) Layering() train.Layering {
 	return train.Layering{Layers: 1, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN,
-		RopeBase: r.RopeBase}
+		RopeBase: r.RopeBase, Rope: r.rope}
 }
 
 // Check refuses a recipe that cannot be followed to its end for a target.

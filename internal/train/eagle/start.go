@@ -27,6 +27,7 @@ func OpenStart(path string, m *model.Model) (h *eagle.Network, fingerprint strin
 	if h.Version != 3 {
 		return nil, "", fmt.Errorf("%s is an EAGLE-%d head: want an EAGLE-3 head", path, h.Version)
 	}
+	h.Rope.Neighbours = false // of heads that are trained
 	fingerprint, err = train.FingerprintFile(path)
 	return h, fingerprint, err
 }
@@ -54,12 +55,10 @@ func (r *Recipe) follow(m *model.Model) error {
 	if r.FFN < h.FFN {
 		return fmt.Errorf("an MLP of width %d, where the head %s that it starts as has %d: want as wide a one, or a wider one", r.FFN, r.Start, h.FFN)
 	}
-	r.Heads = h.Heads
-	r.KVHeads = h.KVHeads
+	r.Heads, r.KVHeads = h.Heads, h.KVHeads
 	r.HeadDim = h.HeadDim
-	r.RopeBase = h.Rope.Base
-	r.Taps = h.Taps
-	r.From = nil
+	r.RopeBase, r.rope = h.Rope.Base, &h.Rope
+	r.Taps, r.From = h.Taps, nil
 	r.DraftVocab = len(h.Tokens)
 	r.Started = started
 	r.tokens = h.Tokens

@@ -2,6 +2,7 @@ package eagle
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/convert"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/train/traintest"
 	"github.com/grovellm/grove/tensor"
@@ -72,6 +74,27 @@ func TestStart(t *testing.T) {
 	}
 	if c := same.head.Config(); c.FFN != 64 || c.Heads != 4 || c.DraftVocab != 96 {
 		t.Errorf("an MLP of width %d, %d heads, a draft vocabulary of %d: want those of the head that it starts as", c.FFN, c.Heads, c.DraftVocab)
+	}
+	scaled := filepath.Join(j.Dir, "eagle", "scaled.gguf") // as exporters of heads write it, for long texts
+	f, err := gguf.Open(filepath.Join(j.Dir, "eagle", "model-f32.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := new(gguf.Writer)
+	ggufkeys.SetAll(w, f)
+	w.Set("eagle3.rope.scaling.type", "yarn")
+	w.Set("eagle3.rope.scaling.factor", float32(32))
+	w.Set("eagle3.rope.scaling.original_context_length", uint32(16))
+	for _, info := range f.Tensors {
+		x, _ := f.Tensor(info.Name)
+		w.AddTensor(x)
+	}
+	if err := errors.Join(w.WriteFile(scaled), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	long, other := begin("scaled.gguf", 0)
+	if r := long.head.Config().Rope; r.Scale != 32 || r.Yarn == nil || r.Original != 16 || maps.Equal(other, want) {
+		t.Errorf("a head that starts as one with YaRN rotates by %+v, and guesses as one without: %v", r, other)
 	}
 	wide, got := begin("model-f32.gguf", 128)
 	if c := wide.head.Config(); c.FFN != 128 || !maps.Equal(got, want) {

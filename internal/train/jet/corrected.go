@@ -80,7 +80,7 @@ func (r CorrectedRecipe) For(m *model.Model) (CorrectedRecipe, error) {
 	r.Heads, r.KVHeads = n.Config.Heads, n.KVHeads
 	r.HeadDim = n.HeadDim
 	r.FFN = n.FFN
-	r.RopeBase = n.Config.Rope.Base
+	r.RopeBase, r.Rope = n.Config.Rope.Base, &n.Config.Rope
 	r.Taps = n.Taps
 	r.From = nil
 	r.Anchor = false // a row of the DFlash head drafts its own place

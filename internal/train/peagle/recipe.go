@@ -99,13 +99,11 @@ func (r *Recipe) Prepare(j *train.Job) error {
 	if err != nil {
 		return err
 	}
-	r.Heads = h.Heads
-	r.KVHeads = h.KVHeads
+	r.Heads, r.KVHeads = h.Heads, h.KVHeads
 	r.HeadDim = h.HeadDim
 	r.FFN = h.FFN
-	r.RopeBase = h.Rope.Base
-	r.Taps = h.Taps
-	r.From = nil
+	r.RopeBase, r.Rope = h.Rope.Base, &h.Rope
+	r.Taps, r.From = h.Taps, nil
 	r.DraftVocab = len(h.Tokens)
 	r.Started = started
 	r.tokens = h.Tokens
