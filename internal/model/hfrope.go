@@ -168,8 +168,7 @@ func (r *hfRope) yarn(c *Config) error {
 		return fmt.Errorf("rope_scaling: yarn has a factor of %g: want a positive number", r.Factor)
 	}
 	y := &Yarn{Fast: cmp.Or(r.Fast, 32), Slow: cmp.Or(r.Slow, 1), Between: r.Truncate != nil && !*r.Truncate}
-	c.Rope.Yarn = y
-	c.Rope.Scale = r.Factor
+	c.Rope.Yarn, c.Rope.Scale = y, r.Factor
 	c.Rope.Original = int(cmp.Or(r.Original, float64(c.Context)))
 	switch {
 	case r.AttnFactor != 0:
@@ -198,8 +197,7 @@ func (r *hfRope) longrope(c *Config) error {
 			len(r.Long), len(r.Short))
 	}
 	original := cmp.Or(r.Original, float64(c.Context))
-	c.Rope.Long = r.Long
-	c.Rope.Short = r.Short
+	c.Rope.Long, c.Rope.Short = r.Long, r.Short
 	c.Rope.Original = int(original)
 	c.Rope.Attn = r.AttnFactor
 	if factor := cmp.Or(r.Factor, float64(c.Context)/original); r.AttnFactor == 0 && factor > 1 {

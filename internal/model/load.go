@@ -19,7 +19,8 @@ type Options struct {
 	Context int // most tokens of a sequence; 0: what the model was made for
 
 	// Workers is an open model whose workers this one is to use instead of its own, such as the target a draft model
-	// works for: their passes take turns. It must outlive this model. Threads is then not read.
+	// works for: their passes take turns. It must outlive this model. Threads is then not read. Texts are no longer than
+	// that one's, so longrope's factors are those for its context.
 	Workers *Model
 
 	// Pad, where it is not 0, pads the model to about so many parameters: its logits stay the same to
@@ -109,7 +110,11 @@ func load(src source, o Options) (*Model, error) {
 		return nil, fmt.Errorf("options: context %d, threads %d: want no negative number", o.Context, o.Threads)
 	}
 	o.Context = cmp.Or(o.Context, c.Context)
-	c.Rope.setContext(o.Context)
+	longest := o.Context
+	if o.Workers != nil {
+		longest = min(longest, o.Workers.limit)
+	}
+	c.Rope.setContext(longest)
 	l := &Loader{src: src, arch: c.Arch, progress: o.Progress}
 	network, err := NewNetwork(c, l)
 	if err == nil {

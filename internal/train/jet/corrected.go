@@ -81,8 +81,7 @@ func (r CorrectedRecipe) For(m *model.Model) (CorrectedRecipe, error) {
 	r.HeadDim = n.HeadDim
 	r.FFN = n.FFN
 	r.RopeBase, r.Rope = n.Config.Rope.Base, &n.Config.Rope
-	r.Taps = n.Taps
-	r.From = nil
+	r.Taps, r.From = n.Taps, nil
 	r.Anchor = false // a row of the DFlash head drafts its own place
 	// The block has learned: it is to follow the correction, not to begin anew. Other rates were not measured.
 	r.Optimizer.MuonRate = 0.001
