@@ -210,7 +210,7 @@ func neutral(together map[string][]any) map[string][]any {
 var ropeRules = ggufkeys.Rules{
 	Obeyed: strings.Fields(`rope_type type rope_theta partial_rotary_factor
 		factor low_freq_factor high_freq_factor original_max_position_embeddings
-		beta_fast beta_slow truncate mscale mscale_all_dim attention_factor long_factor short_factor`),
+		beta_fast beta_slow truncate mscale mscale_all_dim attention_factor attn_factor long_factor short_factor`),
 	Ignored: strings.Fields("finetuned max_position_embeddings"),
 }
 

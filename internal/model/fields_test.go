@@ -144,6 +144,8 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 				"original_max_position_embeddings": 16},
 			object{"rope_type": "default", "mrope_section": []int{8, 8}},
 			object{"rope_type": "linear", "factor": 1, "attention_factor": 2},
+			object{"rope_type": "linear", "factor": 1, "attn_factor": 2},
+			object{"rope_type": "longrope", "short_factor": []int{1}, "attn_factor": 2},
 		},
 		"rope_parameters": {
 			object{"rope_type": "default", "rope_theta": 500},
@@ -571,5 +573,32 @@ func TestGemma4Fields(t *testing.T) {
 				t.Errorf("%s: use_bidirectional_attention %v, of images alone: %v", s.Name, types, err)
 			}
 		}
+	}
+}
+
+// attn_factor multiplies YaRN's own factor of attention, as in vLLM, and attention_factor is the whole.
+func TestAttnFactor(t *testing.T) {
+	shape, err := synth.Lookup("tiny-qwen3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := keyFolder(t, shape)
+	logits := func(field string, x float64) []float32 {
+		t.Helper()
+		got, err := f.logits(map[string]any{"rope_scaling": object{"rope_type": "yarn", "factor": 4,
+			"original_max_position_embeddings": 16, field: x}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	own := 1 + math.Log(4)/10
+	// As of DeepSeek-R1-0528-Qwen3-8B, whose attention is not multiplied at all.
+	if !sameBits(logits("attn_factor", 1/own), logits("attention_factor", 1)) {
+		t.Error("attn_factor undoes YaRN's own factor, and attention is multiplied")
+	}
+	if !sameBits(logits("attn_factor", 1), logits("attention_factor", own)) ||
+		sameBits(logits("attn_factor", 1), logits("attn_factor", 1.5)) {
+		t.Error("attn_factor does not multiply YaRN's own factor")
 	}
 }

@@ -258,8 +258,9 @@ func (c *Config) readRope(k *keys, a *architecture) error {
 		c.Rope.Yarn = &Yarn{Fast: k.float("rope.scaling.yarn_beta_fast", 32), Slow: k.float("rope.scaling.yarn_beta_slow", 1),
 			LogMul: k.float("rope.scaling.yarn_log_multiplier", 0), Between: !k.bool(yarnTruncate, true)}
 		c.Rope.Original = cmp.Or(c.Rope.Original, c.Context)
-		if x := k.float("rope.scaling.yarn_attn_factor", 0); x != 0 { // attention_factor of config.json
-			if !a.latent {
+		// It is attention_factor of config.json, the whole factor, or, as a number below 1 must be, attn_factor.
+		if x := k.float("rope.scaling.yarn_attn_factor", 0); x != 0 {
+			if x >= 1 && !a.latent {
 				x /= c.Rope.Yarn.factor(cmp.Or(factor, 1))
 			}
 			c.Rope.setAttn(x * cmp.Or(c.Rope.Attn, 1))

@@ -37,6 +37,7 @@ type hfRope struct {
 	MScale      float64   `json:"mscale"`
 	MScaleAll   float64   `json:"mscale_all_dim"`
 	AttnFactor  float64   `json:"attention_factor"`
+	AttnTimes   float64   `json:"attn_factor"` // multiplies YaRN's own factor, as in vLLM
 	Long        []float32 `json:"long_factor"`
 	Short       []float32 `json:"short_factor"`
 	Truncate    *bool     `json:"truncate"`             // YaRN's; missing: true
@@ -126,8 +127,9 @@ func agreed(name string, def float64, stated []*float64) (float64, error) {
 // apply sets the scaling of positions.
 func (r *hfRope) apply(c *Config) error {
 	c.Rope.Scale = 1
-	if r.AttnFactor != 0 && r.AttnFactor != 1 && r.Type != "yarn" && r.Type != "longrope" && r.Type != "su" {
-		return fmt.Errorf("rope_scaling: attention_factor is %g, and the type does not use it: leave it out", r.AttnFactor)
+	long := r.Type == "longrope" || r.Type == "su"
+	if x, y := cmp.Or(r.AttnFactor, 1), cmp.Or(r.AttnTimes, 1); r.Type != "yarn" && (x != 1 && !long || y != 1) {
+		return fmt.Errorf("rope_scaling: attention_factor is %g, attn_factor %g, and the type does not use it: leave it out", x, y)
 	}
 	switch r.Type {
 	case "", "default":
@@ -136,9 +138,6 @@ func (r *hfRope) apply(c *Config) error {
 				"want the type linear, llama3 or yarn", r.Factor)
 		}
 	case "linear":
-		if !(r.Factor > 0) {
-			return fmt.Errorf("rope_scaling: factor is %g: want a positive number", r.Factor)
-		}
 		c.Rope.Scale = r.Factor
 	case "llama3":
 		positive := r.Factor > 0 && r.Low > 0 && r.High > r.Low && r.Original > 0
@@ -173,6 +172,8 @@ func (r *hfRope) yarn(c *Config) error {
 	switch {
 	case r.AttnFactor != 0:
 		c.Rope.setAttn(r.AttnFactor / y.factor(r.Factor))
+	case r.AttnTimes != 0:
+		c.Rope.setAttn(r.AttnTimes)
 	case r.MScale != 0 && r.MScaleAll != 0:
 		y.LogMul = r.MScaleAll
 		m := Yarn{LogMul: r.MScale}

@@ -263,6 +263,11 @@ func TestYarnKeysAreObeyed(t *testing.T) {
 		if !sameBits(logits(twice), logits(map[string]any{"attn_factor": float32(2)})) {
 			t.Errorf("%s: rope.scaling.yarn_attn_factor is not the whole factor", s.Arch)
 		}
+		// A number below 1 was attn_factor, as of DeepSeek-R1-0528-Qwen3-8B.
+		part := map[string]any{"yarn_attn_factor": float32(0.75)}
+		if !sameBits(logits(part), logits(map[string]any{"attn_factor": float32(0.75)})) {
+			t.Errorf("%s: rope.scaling.yarn_attn_factor below 1 does not multiply YaRN's own factor", s.Arch)
+		}
 	}
 }
 

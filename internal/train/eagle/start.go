@@ -60,8 +60,7 @@ func (r *Recipe) follow(m *model.Model) error {
 	r.RopeBase, r.rope = h.Rope.Base, &h.Rope
 	r.Taps, r.From = h.Taps, nil
 	r.DraftVocab = len(h.Tokens)
-	r.Started = started
-	r.tokens = h.Tokens
+	r.Started, r.tokens = started, h.Tokens
 	return nil
 }
 

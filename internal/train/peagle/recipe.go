@@ -91,11 +91,10 @@ func (r *Recipe) Check(target *model.Config) error {
 
 // Prepare gives a recipe the shape of the EAGLE-3 head that it starts as, if any, and checks it.
 func (r *Recipe) Prepare(j *train.Job) error {
-	m := j.Target
 	if r.Start == "" {
-		return r.Check(&m.Config)
+		return r.Check(&j.Target.Config)
 	}
-	h, started, err := traineagle.OpenStart(r.Start, m)
+	h, started, err := traineagle.OpenStart(r.Start, j.Target)
 	if err != nil {
 		return err
 	}
@@ -105,9 +104,8 @@ func (r *Recipe) Prepare(j *train.Job) error {
 	r.RopeBase, r.Rope = h.Rope.Base, &h.Rope
 	r.Taps, r.From = h.Taps, nil
 	r.DraftVocab = len(h.Tokens)
-	r.Started = started
-	r.tokens = h.Tokens
-	return r.Check(&m.Config)
+	r.Started, r.tokens = started, h.Tokens
+	return r.Check(&j.Target.Config)
 }
 
 // config is the head's shape over a target. Its attention has no norms of queries and keys, as
