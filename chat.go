@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 )
 
 // Message is one turn of a conversation: a role (system, user, assistant) and what it says.
@@ -42,6 +43,16 @@ func (m *Model) chat(ctx context.Context, messages []Message, r Request) iter.Se
 
 // Layout is how the model's conversations are laid out; chat.Layout has more options than Chat takes.
 func (m *Model) Layout() (*chat.Layout, error) { return m.layout() }
+
+// marks are what stands around reasoning, by the chat template.
+func (m *Model) marks() callform.Marks {
+	if layout, err := m.Layout(); err == nil {
+		if marks := callform.MarksOf(layout); marks.End != "" {
+			return marks
+		}
+	}
+	return callform.AllMarks[0]
+}
 
 // tokenizeChat returns the tokens of a conversation as Chat reads it, up to where the answer begins.
 func tokenizeChat(layout *chat.Layout, messages []Message) ([]int32, error) {

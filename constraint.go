@@ -30,8 +30,9 @@ type knownConstraint struct {
 
 // constraint is what a request's output must match; nil for nothing.
 func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
-	source := grammar.Source{Grammar: r.Grammar, JSONSchema: r.JSONSchema, Regex: r.Regex, Thinking: r.Reasoning,
+	source := grammar.Source{Grammar: r.Grammar, JSONSchema: r.JSONSchema, Regex: r.Regex, Marks: m.marks(),
 		ThinkingNow: r.ReasoningOpen}
+	source.Thinking = r.Reasoning && source.Marks != callform.Channels
 	field := ""
 	for _, f := range []struct {
 		name string
@@ -45,7 +46,7 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 			field = f.name
 		}
 	}
-	limited := r.Reasoning && r.ReasoningBudget != 0
+	limited := source.Thinking && r.ReasoningBudget != 0
 	if field == "" && r.Tools == nil && !limited {
 		return nil, nil
 	}

@@ -52,10 +52,10 @@ type Request struct {
 	Regex      string
 
 	// Tools lets the output be text and calls of functions; with JSONSchema or Regex, calls or what
-	// these say. Reasoning lets a constrained output begin with reasoning between <think> and
-	// </think>; ReasoningOpen says that the prompt ends with <think>. ReasoningBudget, where it is not
-	// 0, ends reasoning after so many tokens of output, constrained or not; below 0 at once. Stop
-	// strings count behind reasoning, unless StopInReasoning is set.
+	// these say. Reasoning lets a constrained output begin with reasoning between the marks that the
+	// model's chat template has, or <think> and </think>; ReasoningOpen says that the prompt ends with the
+	// first. ReasoningBudget, where it is not 0, ends reasoning after so many tokens of output, constrained
+	// or not; below 0 at once. Stop strings count behind reasoning, unless StopInReasoning is set.
 	Tools                    *Tools
 	Reasoning, ReasoningOpen bool
 	ReasoningBudget          int

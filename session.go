@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/engine"
 	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/inside/lower"
@@ -328,9 +329,11 @@ func (m *Model) checkTokens(field string, tokens []int32) error {
 func (g *generation) request() speculate.Request {
 	r := g.r
 	g.out.stopper.stops = slices.Concat(r.Stop, r.turnEnds)
+	marks := g.m.marks()
+	g.out.thought.marks = marks
 	switch {
 	case !r.Reasoning || r.StopInReasoning:
-	case r.ReasoningOpen:
+	case r.ReasoningOpen, marks == callform.Channels:
 		g.out.thought.state = isReasoning
 	default:
 		g.out.thought.state = mayReason

@@ -1,6 +1,10 @@
 package grove
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/grovellm/grove/internal/callform"
+)
 
 // stopper passes text on until a stop string is complete, and holds back what could still become
 // one. It looks at one byte after another, so where it stops does not depend on how the text was
@@ -32,7 +36,7 @@ func (s *stopper) push(text string) (out string, stopped bool) {
 	}
 	keep := 0
 	for _, stop := range s.stops {
-		keep = max(keep, overlap(s.held, stop))
+		keep = max(keep, callform.Overlap(s.held, stop))
 	}
 	out, s.held = s.held[:len(s.held)-keep], s.held[len(s.held)-keep:]
 	return out, false
@@ -45,15 +49,10 @@ func (s *stopper) flush() string {
 	return out
 }
 
-// The marks around reasoning.
-const (
-	thinkBegin = "<think>"
-	thinkEnd   = "</think>"
-)
-
 // reasoned parts an output that may begin with reasoning: stop strings count behind it. The zero
 // value is for outputs without reasoning.
 type reasoned struct {
+	marks callform.Marks
 	state reasonedState
 	held  string
 }
@@ -77,21 +76,21 @@ func (r *reasoned) push(text string) (thought, rest string) {
 	r.held += text
 	if r.state == mayReason {
 		switch begun := strings.TrimLeft(r.held, reasoningSpaces); {
-		case strings.HasPrefix(begun, thinkBegin):
+		case strings.HasPrefix(begun, r.marks.Begin):
 			r.state = isReasoning
-		case strings.HasPrefix(thinkBegin, begun):
+		case strings.HasPrefix(r.marks.Begin, begun):
 			return "", ""
 		default:
 			r.state = noReasoning
 		}
 	}
 	if r.state == isReasoning {
-		at := strings.Index(r.held, thinkEnd)
+		at := strings.Index(r.held, r.marks.End)
 		if at < 0 {
-			return r.cut(len(r.held) - overlap(r.held, thinkEnd)), ""
+			return r.cut(len(r.held) - callform.Overlap(r.held, r.marks.End)), ""
 		}
 		r.state = beforeText
-		thought = r.cut(at + len(thinkEnd))
+		thought = r.cut(at + len(r.marks.End))
 	}
 	if r.state == beforeText {
 		after := strings.TrimLeft(r.held, reasoningSpaces)
@@ -117,14 +116,4 @@ func (r *reasoned) flush() (thought, rest string) {
 func (r *reasoned) cut(n int) (text string) {
 	text, r.held = r.held[:n], r.held[n:]
 	return text
-}
-
-// overlap is the length of the longest end of a text that is a beginning of a word, and not all of
-// it.
-func overlap(text, word string) int {
-	n := min(len(word)-1, len(text))
-	for !strings.HasSuffix(text, word[:n]) {
-		n--
-	}
-	return n
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/callform"
 )
 
 // reference finds the stop string that is complete first by trying every end in the whole text.
@@ -80,7 +82,7 @@ func TestStopBehindReasoning(t *testing.T) {
 		}
 		want, wantStopped := reference(rest, stops)
 		want = thought + want
-		o := output{thought: reasoned{state: mayReason}, stopper: stopper{stops: stops}}
+		o := output{thought: reasoned{marks: callform.AllMarks[0], state: mayReason}, stopper: stopper{stops: stops}}
 		if open {
 			o.thought.state = isReasoning
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/jinja"
 	"github.com/grovellm/grove/tokenizer"
@@ -122,8 +123,13 @@ func (l *Layout) names() []string {
 }
 
 func init() {
-	lower.Mentions = func(layout any, text string) bool {
-		return slices.ContainsFunc(layout.(*Layout).templates, func(t named) bool { return strings.Contains(t.source, text) })
+	callform.MarksOf = func(layout any) callform.Marks {
+		for _, m := range callform.AllMarks {
+			if slices.ContainsFunc(layout.(*Layout).templates, func(t named) bool { return strings.Contains(t.source, m.End) }) {
+				return m
+			}
+		}
+		return callform.Marks{}
 	}
 	lower.TemplateOf = func(layout any) string {
 		l := layout.(*Layout)

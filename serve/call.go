@@ -8,6 +8,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/drafters/merge"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/engine"
@@ -28,6 +29,7 @@ type call struct {
 	constraint constraint         // on the output
 	turnEnds   []string           // of request.Stop, those that come from the chat template
 	offered    map[string]offered // tools that the client knows by another name or kind
+	marks      callform.Marks     // around reasoning
 	verbatim   bool               // reasoning stays in the content
 
 	oldFunctions bool // the answer has function_call in place of tool_calls

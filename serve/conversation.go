@@ -10,7 +10,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/chat"
-	"github.com/grovellm/grove/internal/inside/lower"
+	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -239,6 +239,8 @@ func (c *call) setConversation(ctx context.Context, v *conversation, cut []*rege
 	}
 	if c.request.Tools != nil {
 		options.Tools = v.tools.shown()
+	} else if c.constraint.grammar == "" && options.Prompt && !options.Continue {
+		c.request.Tools = channels(layout)
 	}
 	tokens, leftOut, err := encode(layout, messages, options, v.Truncate.value, c.model.Context())
 	if leftOut > 0 {
@@ -263,13 +265,34 @@ func (c *call) setConversation(ctx context.Context, v *conversation, cut []*rege
 	return warnings, nil
 }
 
+// channels are no tools, in the form of a model that marks by channels what is reasoning and what is the answer. Others
+// have none.
+func channels(layout *chat.Layout) *grove.Tools {
+	if callform.MarksOf(layout) != callform.Channels {
+		return nil
+	}
+	form, err := layout.CallForm()
+	if err != nil || len(callform.Of(form).Thought.Assign) == 0 {
+		return nil
+	}
+	return &grove.Tools{Form: form}
+}
+
 // setReasoning finds out whether the model may reason before it answers: its chat template knows
 // the mark of reasoning's end, and the answer, of which the text begun is in the prompt, has not
 // gone past it. A prompt may have begun reasoning.
 func (c *call) setReasoning(o *chatOptions, layout *chat.Layout, begun string) {
 	budget := o.budget().or(-1)
-	open := strings.LastIndex(begun, thinkBegin) > strings.LastIndex(begun, thinkEnd)
-	if !lower.Mentions(layout, thinkEnd) || strings.TrimSpace(begun) != "" && !open {
+	c.marks = callform.MarksOf(layout)
+	if c.marks == callform.Channels {
+		if c.request.Tools == nil {
+			return
+		}
+		c.marks.End = "<|end|>" // of the message
+	}
+	begin := strings.TrimSpace(c.marks.Begin)
+	open := strings.LastIndex(begun, begin) > strings.LastIndex(begun, c.marks.End)
+	if begin == "" || strings.TrimSpace(begun) != "" && !open {
 		return
 	}
 	r := &c.request
@@ -286,6 +309,6 @@ func (c *call) setReasoning(o *chatOptions, layout *chat.Layout, begun string) {
 		r.ReasoningBudget = budget
 	}
 	tokens := c.prompts[0].tokens
-	text := c.model.Tokenizer().Decode(tokens[max(0, len(tokens)-8):], tokenizer.DecodeOptions{Special: true})
-	r.ReasoningOpen = open || strings.HasSuffix(strings.TrimSpace(text), thinkBegin)
+	text := c.model.Tokenizer().Decode(tokens[max(0, len(tokens)-24):], tokenizer.DecodeOptions{Special: true})
+	r.ReasoningOpen = open || strings.HasSuffix(strings.TrimSpace(text), begin)
 }

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/inside"
-	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/model"
 )
 
@@ -90,7 +90,7 @@ func (s *Server) describe(m *Model) *ollamaShown {
 		if _, err := layout.CallForm(); err == nil {
 			can = append(can, "tools")
 		}
-		if lower.Mentions(layout, thinkEnd) {
+		if callform.MarksOf(layout).End != "" {
 			can = append(can, "thinking")
 		}
 	}

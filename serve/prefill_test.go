@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/serve"
 )
@@ -88,32 +89,46 @@ func TestPrefillReasoning(t *testing.T) {
 	}
 }
 
-// A budget ends reasoning that stays in the content where it ends reasoning that stands apart.
+// reasoningWith is the template of dialectReasoning with other marks around reasoning.
+func reasoningWith(marks callform.Marks) string {
+	return strings.NewReplacer("<think>", marks.Begin, "</think>", marks.End).Replace(dialectReasoning)
+}
+
+// A budget ends reasoning that stays in the content where it ends reasoning that stands apart, whichever marks the
+// model's template has.
 func TestReasoningInContent(t *testing.T) {
-	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})
-	cases.Check(t, 20, func(rt *rapid.T) {
-		body := map[string]any{"messages": []any{map[string]any{"role": "user",
-			"content": rapid.StringMatching(`[a-z é語]{1,12}`).Draw(rt, "text")}},
-			"temperature": 1.5, "seed": rapid.IntRange(0, 1000).Draw(rt, "seed"), "max_tokens": 40,
-			"reasoning_budget":     rapid.IntRange(0, 20).Draw(rt, "budget"),
-			"chat_template_kwargs": map[string]any{"enable_thinking": rapid.Bool().Draw(rt, "open")}}
-		apart := at(s.post("/v1/chat/completions", body), "choices.0.message")
-		content := at(s.post("/v1/chat/completions", with(body, "reasoning_format", "none")),
-			"choices.0.message.content").(string)
-		streamed := assemble(t, s.events("/v1/chat/completions", with(body, "reasoning_format", "none")), 1)[0].text
-		reasoning, _ := at(apart, "reasoning_content").(string)
-		text, _ := at(apart, "content").(string)
-		thought, rest, ended := strings.Cut(content, "</think>")
-		if begun, ok := strings.CutPrefix(strings.TrimLeft(thought, " \n"), "<think>"); ok {
-			thought = begun
+	for _, marks := range callform.AllMarks {
+		if marks == callform.Channels { // see TestChannels
+			continue
 		}
-		if !ended {
-			thought, rest = "", content
-		}
-		if streamed != content || thought != reasoning || strings.TrimLeft(rest, " \n") != strings.TrimLeft(text, " \n") {
-			rt.Fatalf("content %q, streamed %q; apart reasoning %q, content %q", content, streamed, reasoning, text)
-		}
-	})
+		o := grove.Options{Threads: 1, ChatTemplate: reasoningWith(marks)}
+		s := start(t, tinyWith(t, "tiny-qwen3", 512, o), serve.Options{})
+		cases.Check(t, 6, func(rt *rapid.T) {
+			open := rapid.Bool().Draw(rt, "open")
+			body := map[string]any{"messages": []any{map[string]any{"role": "user",
+				"content": rapid.StringMatching(`[a-z é語]{1,12}`).Draw(rt, "text")}},
+				"temperature": 1.5, "seed": rapid.IntRange(0, 1000).Draw(rt, "seed"), "max_tokens": 40,
+				"reasoning_budget":     rapid.IntRange(0, 20).Draw(rt, "budget"),
+				"chat_template_kwargs": map[string]any{"enable_thinking": open}}
+			apart := at(s.post("/v1/chat/completions", body), "choices.0.message")
+			content := at(s.post("/v1/chat/completions", with(body, "reasoning_format", "none")),
+				"choices.0.message.content").(string)
+			streamed := assemble(t, s.events("/v1/chat/completions", with(body, "reasoning_format", "none")), 1)[0].text
+			reasoning, _ := at(apart, "reasoning_content").(string)
+			text, _ := at(apart, "content").(string)
+			thought, rest, ended := strings.Cut(content, marks.End)
+			if begun, ok := strings.CutPrefix(strings.TrimLeft(thought, " \n"), marks.Begin); ok {
+				thought = begun
+			}
+			if !ended {
+				thought, rest = "", content
+			}
+			if streamed != content || thought != reasoning || open != ended ||
+				strings.TrimLeft(rest, " \n") != strings.TrimLeft(text, " \n") {
+				rt.Fatalf("content %q, streamed %q; apart reasoning %q, content %q", content, streamed, reasoning, text)
+			}
+		})
+	}
 }
 
 // Chats have reasoning under llama.cpp's name and under that of vLLM and Ollama, whole and in each piece of a stream.
@@ -170,7 +185,8 @@ func TestBudgetNames(t *testing.T) {
 // Stop strings end the answer, not the reasoning before it. Where reasoning is a part of the
 // content they end that.
 func TestStopsAndReasoning(t *testing.T) {
-	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})
+	template := reasoningWith(callform.AllMarks[3])
+	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: template}), serve.Options{})
 	cases.Check(t, 20, func(rt *rapid.T) {
 		body := map[string]any{"messages": []any{map[string]any{"role": "user",
 			"content": rapid.StringMatching(`[a-z]{1,12}`).Draw(rt, "text")}},
@@ -193,4 +209,49 @@ func TestStopsAndReasoning(t *testing.T) {
 			rt.Fatalf("stop %q: %q, want %q", stop, got, want)
 		}
 	})
+}
+
+// Answers of a model that marks by channels what is reasoning and what is the answer are parted without tools too.
+// Stop strings and structured output count in the answer.
+func TestChannels(t *testing.T) {
+	t.Parallel()
+	o := grove.Options{Threads: 1, ChatTemplate: toolTemplates["gptoss"]}
+	s := start(t, tinyWith(t, "tiny-qwen3", 512, o), serve.Options{})
+	reasoned := 0
+	for seed := range 12 {
+		body := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}},
+			"temperature": 1.5, "seed": seed, "max_tokens": 150, "logit_bias": map[string]any{"60": 4}, "return_token_ids": true}
+		whole := s.post("/v1/chat/completions", body)
+		text := s.post("/detokenize", map[string]any{"tokens": at(whole, "choices.0.token_ids")})["content"].(string)
+		reasoning, _ := at(whole, "choices.0.message.reasoning_content").(string)
+		content, _ := at(whole, "choices.0.message.content").(string)
+		streamed := assemble(t, s.events("/v1/chat/completions", body), 1)[0].text
+		if strings.Contains(reasoning+content, "<|channel|>") || streamed != content ||
+			!strings.HasPrefix(text, "<|channel|>") ||
+			!strings.HasPrefix(text, callform.Channels.Begin+reasoning) && reasoning != "" || !strings.Contains(text, content) {
+			t.Errorf("%q: reasoning %q, content %q, streamed %q", text, reasoning, content, streamed)
+		}
+		if tokens := at(whole, "usage.completion_tokens_details.reasoning_tokens"); (reasoning != "") != (tokens != 0.) {
+			t.Errorf("%q: %v tokens of reasoning", reasoning, tokens)
+		}
+		if reasoning != "" {
+			reasoned++
+		}
+		stopped := at(s.post("/v1/chat/completions", with(body, "stop", []string{"<", "a"})), "choices.0.message")
+		want := content
+		if at := strings.IndexAny(content, "<a"); at >= 0 {
+			want = content[:at]
+		}
+		thought, _ := at(stopped, "reasoning_content").(string)
+		if thought != reasoning || at(stopped, "content") != want {
+			t.Errorf("%q, %q: stopped %v", reasoning, content, stopped)
+		}
+		chosen := at(s.post("/v1/chat/completions", with(body, "guided_choice", []string{"yes", "no"})), "choices.0.message")
+		if answer := at(chosen, "content"); answer != "" && answer != "yes" && answer != "no" {
+			t.Errorf("a choice: %v", chosen)
+		}
+	}
+	if reasoned == 0 || reasoned == 12 {
+		t.Errorf("%d of 12 answers have reasoning", reasoned)
+	}
 }

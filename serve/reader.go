@@ -31,7 +31,8 @@ type reader struct {
 	tools     *callform.Reader // nil where there are none
 	form      *callform.Form
 	calling   bool // the answer is calls alone
-	reasoning bool // the answer may begin with <think>
+	marks     callform.Marks
+	reasoning bool // the answer may begin with it
 	verbatim  bool // reasoning and its marks are content
 	state     readerState
 	trim      bool // spaces at the beginning of the content are left out
@@ -53,7 +54,8 @@ const (
 
 // newReader makes the reader of a choice.
 func (c *call) newReader() *reader {
-	r := &reader{reasoning: c.request.Reasoning, verbatim: c.verbatim}
+	r := &reader{marks: c.marks, reasoning: c.request.Reasoning, verbatim: c.verbatim}
+	r.reasoning = r.reasoning && r.marks.Begin != callform.Channels.Begin // the form parts it
 	switch {
 	case !c.chat:
 		r.state = inContent
@@ -122,10 +124,10 @@ func (r *reader) step(p *parts, done bool) bool {
 	case atBeginning:
 		return r.begin(done)
 	case inReasoning:
-		text, found := r.until(thinkEnd, done)
+		text, found := r.until(r.marks.End, done)
 		switch {
 		case r.verbatim && found:
-			p.content += text + thinkEnd
+			p.content += text + r.marks.End
 		case r.verbatim:
 			p.content += text
 		default:
@@ -170,21 +172,17 @@ func (r *reader) content(p *parts, done bool) {
 	}
 }
 
-const (
-	thinkBegin = "<think>"
-	thinkEnd   = "</think>"
-)
-
 // begin finds out what the text begins with, spaces apart.
 func (r *reader) begin(done bool) bool {
 	text := strings.TrimLeft(r.held, " \n")
+	begin := r.marks.Begin
 	switch {
-	case !done && (text == "" || r.reasoning && len(text) < len(thinkBegin) && strings.HasPrefix(thinkBegin, text)):
+	case !done && (text == "" || r.reasoning && len(text) < len(begin) && strings.HasPrefix(begin, text)):
 		return false
-	case r.reasoning && strings.HasPrefix(text, thinkBegin):
+	case r.reasoning && strings.HasPrefix(text, begin):
 		r.state = inReasoning
 		if !r.verbatim {
-			r.held = text[len(thinkBegin):]
+			r.held = text[len(begin):]
 		}
 		return true
 	case r.trim:
@@ -200,11 +198,8 @@ func (r *reader) until(marker string, done bool) (text string, found bool) {
 	if found {
 		return text, true
 	}
-	for n := min(len(marker)-1, len(text)); n > 0 && !done; n-- {
-		if strings.HasSuffix(text, marker[:n]) {
-			r.held = text[len(text)-n:]
-			return text[:len(text)-n], false
-		}
+	if n := len(text) - callform.Overlap(text, marker); !done {
+		text, r.held = text[:n], text[n:]
 	}
 	return text, false
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/testing/calltest"
 )
 
@@ -51,6 +52,11 @@ func TestReader(t *testing.T) {
 			[]string{`{"a": "\"x\ny\""}`}},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>final<|message|>Hi", "Hm", "Hi", nil},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|> to=functions.f<|channel|>commentary json<|message|>{}", "Hm", "", []string{"{}"}},
+		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>commentary to=functions.f <|constrain|>json<|message|>{}",
+			"Hm", "", []string{"{}"}},
+		{"gptoss", false, false, "<|channel|>anal", "", "", nil},
+		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assis", "Hm", "", nil},
+		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>", "Hm", "", nil},
 		{"llama", false, false, `{"name": "f", "parameters": {"a": null}}`, "", "", []string{`{"a": null}`}},
 		{"llama", false, false, `A {"name": "f"`, "", `A {"name": "f"`, nil},
 		{"hermes", false, false, "A\n<tool_call>\n{\"na", "", "A", nil},
@@ -63,7 +69,8 @@ func TestReader(t *testing.T) {
 			form = callForm(t, c.format)
 		}
 		rapid.Check(t, func(t *rapid.T) {
-			k := &callOf{chat: true, request: grove.Request{Reasoning: c.think, ReasoningOpen: c.open}}
+			k := &callOf{chat: true, marks: callform.AllMarks[0]}
+			k.request = grove.Request{Reasoning: c.think, ReasoningOpen: c.open}
 			if form != nil {
 				k.request.Tools = &grove.Tools{Form: form, List: []grove.Tool{
 					{Name: "f", Parameters: `{"properties": {"a": {"type": "string"}}}`}}}

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"strings"
 	"time"
 
 	"github.com/grovellm/grove/internal/drafters/registry"
@@ -69,24 +68,20 @@ func (c *call) reasoningTokens(tokens []int32) int {
 	if !c.request.Reasoning {
 		return 0
 	}
+	r := c.newReader()
+	r.tools = nil
+	r.reasoning = true
 	d := c.model.Tokenizer().NewDecoder(tokenizer.DecodeOptions{Continue: true, Special: true})
-	text, open := "", c.request.ReasoningOpen
 	for i, token := range tokens {
-		text += d.Push(token)
-		if !open {
-			begin := strings.TrimLeft(text, " \n")
-			open = strings.HasPrefix(begin, thinkBegin)
-			if !open && !strings.HasPrefix(thinkBegin, begin) {
-				return 0
-			}
-			continue
-		}
-		if strings.Contains(text, thinkEnd) {
+		r.add(d.Push(token), false)
+		switch {
+		case r.state == inContent && r.reasoning:
+			return 0
+		case !r.reasoning:
 			return i + 1
 		}
-		text = text[max(0, len(text)-len(thinkEnd)):]
 	}
-	if !open {
+	if r.state != inReasoning {
 		return 0
 	}
 	return len(tokens)

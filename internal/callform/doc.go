@@ -6,3 +6,16 @@ package callform
 
 // Of is the form that a *chat.CallForm holds. Package chat sets it.
 var Of func(form any) *Form
+
+// MarksOf are those that a *chat.Layout's template knows; empty where it knows none. Package chat sets it.
+var MarksOf func(layout any) Marks
+
+// Marks are what stands around reasoning.
+type Marks struct{ Begin, End string }
+
+// AllMarks are those that models have, the commonest first.
+var AllMarks = []Marks{{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}, {"<seed:think>", "</seed:think>"},
+	{"<|channel>thought\n", "<channel|>"}, Channels}
+
+// Channels are gpt-oss's: behind reasoning there are a further message and its channel. A form knows them.
+var Channels = Marks{"<|channel|>analysis<|message|>", "<|channel|>final<|message|>"}

@@ -63,7 +63,7 @@ func (p *probe) behindText(f *formOf, prompt string, ends turnEnds) error {
 // opening is what of the text before the assistant's the prompt for it leaves to the model, reasoning apart.
 func (t *Template) opening(intro, prompt string) string {
 	text := strings.TrimSpace(withoutThinking(intro[t.sharedLength(intro, prompt):]))
-	if text == "" {
+	if text == "" || strings.HasSuffix(strings.TrimSpace(prompt), text) { // a prompt may have more before it
 		return ""
 	}
 	return intro[strings.LastIndex(intro, text):] // with the line end that belongs to it

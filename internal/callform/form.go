@@ -11,12 +11,13 @@ import (
 //
 // and before First, or before After where that differs, there may be text.
 type Form struct {
-	First  Text // from the beginning of the turn to the name of the first call
-	After  Text // the same behind text
-	Next   Text // from the end of a call's arguments to the next name; empty where a turn has one call at most
-	Last   Text // from the end of the last call's arguments to the end of the turn
-	Closes Text // what may follow that: some templates write it behind several calls alone
-	Text   Text // what stands before text at the beginning of the turn
+	First  Text      // from the beginning of the turn to the name of the first call
+	After  Text      // the same behind text
+	Next   Text      // from the end of a call's arguments to the next name; empty where a turn has one call at most
+	Last   Text      // from the end of the last call's arguments to the end of the turn
+	Closes Text      // what may follow that: some templates write it behind several calls alone
+	Text   Text      // what stands before text at the beginning of the turn
+	Also   []Opening // further ways in which the first call begins
 
 	// Thought is what stands around text before calls where that is marked as reasoning, as in gpt-oss's channels.
 	Thought Value
@@ -32,6 +33,20 @@ type Form struct {
 	NullContent   bool // the content of a turn that has no text as null, not as ""
 	ShortIDs      bool // their ids as IDLength letters and digits: it refuses others
 	NamesInIDs    bool // their ids as functions.NAME:INDEX, for the template writes the id alone
+}
+
+// Opening is what stands before the name of a call, and between the name and the arguments.
+type Opening struct{ First, Open Text }
+
+// Ways are the form with each way in which the first call begins.
+func (f *Form) Ways() []*Form {
+	list := []*Form{f}
+	for _, o := range f.Also {
+		way := *f
+		way.First, way.Arguments.Open = o.First, o.Open
+		list = append(list, &way)
+	}
+	return list
 }
 
 // Arguments is how a call's arguments are written: as a JSON object behind Open, or one by one:

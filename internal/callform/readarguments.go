@@ -80,7 +80,7 @@ func (r *Reader) string(done bool) bool {
 		if i < 0 {
 			at = len(r.held)
 			if !done {
-				at -= overlap(r.held, end)
+				at -= Overlap(r.held, end)
 			}
 			r.text(at)
 			return false

@@ -111,9 +111,13 @@ func (r *Reader) start(done bool) bool {
 	if text == "" && !done {
 		return false
 	}
+	unclear := func(begin Text, m matching) bool { // at the end of the text what is no more than a beginning is none
+		mark := begin.Mark()
+		return m == matchPart && (!done || mark != "" && strings.HasPrefix(text, mark))
+	}
 	for state, begin := range map[callState]Text{callContent: r.form.Text, callThought: r.form.Thought.Assign} {
 		n, _, m := begin.trimmed().match(text)
-		if m == matchPart && !done {
+		if unclear(begin, m) {
 			return false
 		}
 		if m == matchWhole && len(begin) > 0 {
@@ -121,16 +125,18 @@ func (r *Reader) start(done bool) bool {
 			return true
 		}
 	}
-	n, id, m := r.form.First.trimmed().match(text)
-	mark := r.form.First.Mark()
-	switch {
-	case m == matchPart && (!done || mark != "" && strings.HasPrefix(text, mark)):
-		return false
-	case m == matchWhole && text != "":
-		r.begin(text, n, id)
-	default:
-		r.state = callContent
+	for _, way := range r.form.Ways() {
+		n, id, m := way.First.trimmed().match(text)
+		switch {
+		case unclear(way.First, m):
+			return false
+		case m == matchWhole && text != "":
+			r.form = way
+			r.begin(text, n, id)
+			return true
+		}
 	}
+	r.state = callContent
 	return true
 }
 
@@ -144,11 +150,12 @@ func (r *Reader) begin(text string, n int, id string) {
 
 // thought takes reasoning up to its end.
 func (r *Reader) thought(out *strings.Builder, done bool) bool {
-	text, rest, found := strings.Cut(r.held, r.form.Thought.Close.String())
+	end := r.form.Thought.Close
+	text, rest, found := strings.Cut(r.held, end.String())
 	if !found {
 		keep := len(r.held)
-		if !done {
-			keep -= overlap(r.held, r.form.Thought.Close.String())
+		if n := Overlap(r.held, end.String()); !done || n >= len(end.Mark()) {
+			keep -= n
 		}
 		text, rest = r.held[:keep], r.held[keep:]
 	} else {
@@ -171,7 +178,7 @@ func (r *Reader) content(out *strings.Builder, done bool) bool {
 	if at < 0 {
 		keep := len(r.held)
 		if !done {
-			keep -= overlap(r.held, mark)
+			keep -= Overlap(r.held, mark)
 			keep = len(strings.TrimRight(r.held[:keep], space))
 		}
 		out.WriteString(r.held[:keep])
@@ -195,8 +202,8 @@ func (r *Reader) content(out *strings.Builder, done bool) bool {
 	return true
 }
 
-// overlap is how many bytes at the end of a text may begin a word.
-func overlap(text, word string) int {
+// Overlap is how many bytes at the end of a text may begin a word.
+func Overlap(text, word string) int {
 	for n := min(len(word)-1, len(text)); n > 0; n-- {
 		if strings.HasSuffix(text, word[:n]) {
 			return n

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/callform"
 )
 
 // Reasoning ends after its budget of tokens, and after the bytes that complete its last character,
@@ -25,7 +27,7 @@ func TestReasoningBudget(t *testing.T) {
 			from := rng.IntN(len(text))
 			pieces = append(pieces, []byte(text)[from:from+1+rng.IntN(len(text)-from)])
 		}
-		source := &Source{Thinking: true, ThinkingNow: rapid.Bool().Draw(t, "open")}
+		source := &Source{Marks: callform.AllMarks[0], Thinking: true, ThinkingNow: rapid.Bool().Draw(t, "open")}
 		if rapid.Bool().Draw(t, "regex") {
 			source.Regex = "[a-z]é"
 		}

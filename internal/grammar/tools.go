@@ -28,10 +28,11 @@ type Source struct {
 	Must   bool           // at least one call, and no other text
 	Single bool           // at most one call
 
-	// Thinking lets the output begin with reasoning that ends with "</think>". ThinkingNow says that
+	// Thinking lets the output begin with reasoning between Marks. ThinkingNow says that
 	// it has begun in the prompt. Where nothing but Thinking is set, any text may follow; where
 	// nothing is set, the output is text without reasoning.
 	Thinking, ThinkingNow bool
+	Marks                 callform.Marks
 
 	closed bool // the reasoning ends after a character
 }
@@ -68,7 +69,7 @@ func (s *Source) Compile() (*Grammar, error) {
 		g = new(grammar)
 		text := star(chars(allChars...))
 		if !s.Thinking {
-			text = g.without("<think>")
+			text = g.without(s.Marks.Begin)
 		}
 		root = g.add("any text", text)
 	}
@@ -77,14 +78,15 @@ func (s *Source) Compile() (*Grammar, error) {
 	}
 	if s.Thinking {
 		from := len(g.rules)
-		thought := g.without("</think>")
+		thought := g.without(s.Marks.End)
 		g.thought = [2]int{from, len(g.rules)}
 		if s.closed {
 			thought = chars(allChars...)
 		}
-		thought = seq(thought, g.marker("</think>"), repeat(literal("\n"), 0, 2))
+		thought = seq(thought, g.marker(s.Marks.End), repeat(literal("\n"), 0, 2))
 		if !s.ThinkingNow {
-			thought = maybe(seq(g.marker("<think>"), thought))
+			at := strings.LastIndexAny(s.Marks.Begin, ">]") + 1 // text may follow the token, as in Gemma's
+			thought = maybe(seq(g.marker(s.Marks.Begin[:at]), literal(s.Marks.Begin[at:]), thought))
 		}
 		root = g.add("the output", seq(thought, refer(root)))
 	}
@@ -174,27 +176,34 @@ func (s *Source) readTools() (*grammar, int, error) {
 	f := s.Form
 	c := newSchemas()
 	g := &c.g
-	call := alt()
-	for _, tool := range s.Tools {
-		arguments, err := c.readArguments(tool.Parameters, f)
-		if err != nil {
-			return nil, 0, &ToolError{tool.Name, err}
+	calls, behind := alt(), seq()
+	for i, f := range f.Ways() {
+		call := alt()
+		for _, tool := range s.Tools {
+			arguments, err := c.readArguments(tool.Parameters, f)
+			if err != nil {
+				return nil, 0, &ToolError{tool.Name, err}
+			}
+			call.kids = append(call.kids, seq(literal(tool.Name), arguments))
 		}
-		call.kids = append(call.kids, seq(literal(tool.Name), arguments))
-	}
-	one := g.rule("a call", call)
-	rest := seq(g.callText(f.Last), maybe(g.callText(f.Closes)), space(1))
-	if !s.Single && len(f.Next) > 0 {
-		rest = seq(star(seq(g.callText(f.Next), one)), rest)
-	}
-	rest = g.rule("the end of calls", rest)
-	calls := seq(space(2), g.callText(f.First), one, rest)
-	if s.Must {
-		return g, g.add("calls", calls), nil
+		if call.isNothing() {
+			break
+		}
+		one := g.rule("a call", call)
+		rest := seq(g.callText(f.Last), maybe(g.callText(f.Closes)), space(1))
+		if !s.Single && len(f.Next) > 0 {
+			rest = seq(star(seq(g.callText(f.Next), one)), rest)
+		}
+		rest = g.rule("the end of calls", rest)
+		calls.kids = append(calls.kids, seq(space(2), g.callText(f.First), one, rest))
+		if i == 0 {
+			behind.kids = append(behind.kids, g.callText(f.After), one, rest)
+		}
 	}
 	var text *expr
 	c.notation = callform.JSON
 	switch {
+	case s.Must:
 	case s.JSONSchema != "":
 		rule, err := c.read(s.JSONSchema)
 		if err != nil {
@@ -207,8 +216,9 @@ func (s *Source) readTools() (*grammar, int, error) {
 			return nil, 0, err
 		}
 		text = e
+	case len(calls.kids) == 0:
+		text = star(chars(allChars...))
 	case f.After.Mark() != "":
-		behind := seq(g.callText(f.After), one, rest)
 		text = seq(g.without(f.After.Mark()), maybe(behind))
 	default: // text that does not begin as a call
 		begins := []rune(f.First.String())[0]
@@ -216,10 +226,10 @@ func (s *Source) readTools() (*grammar, int, error) {
 		other := chars(charSet{{begins, begins}, {' ', ' '}, {'\t', '\t'}, {'\r', '\r'}, {'\n', '\n'}}.not()...)
 		text = seq(star(blank), maybe(seq(other, star(chars(allChars...)))))
 	}
-	if len(f.Text) > 0 {
-		text = seq(g.callText(f.Text), text)
+	e := calls
+	if !s.Must {
+		e.kids = append(e.kids, seq(g.callText(f.Text), text))
 	}
-	e := alt(calls, text)
 	if thought := f.Thought; len(thought.Assign) > 0 {
 		e = seq(star(seq(g.callText(thought.Assign), g.without(thought.Close.String()), g.callText(thought.Close))), e)
 	}

@@ -63,10 +63,19 @@ func TestTools(t *testing.T) {
 			"<tool_call>\n<function=now>\n</function>\n</tool_call>"},
 			[]string{hermes(now), "<tool_call>\n<function=add>\n</function>\n</tool_call>"}},
 		{"gptoss", Source{}, []string{"\xff<|channel|>\xffanalysis\xff<|message|>\xffHm\xff<|end|>\xff\xff<|assistant|>\xff to=functions.now\xff<|channel|>\xffcommentary json\xff<|message|>\xff{}",
-			"<|channel|>final<|message|>Hi"}, []string{"Hi"}},
+			"<|channel|>final<|message|>Hi", "\xff<|channel|>\xffcommentary to=functions.now <|constrain|>json\xff<|message|>\xff{}"},
+			[]string{"Hi"}},
+		{"command-r", Source{}, []string{"Hello"}, []string{"Action: "}},
+		{"gptoss", Source{Must: true}, []string{"<|channel|>analysis<|message|>Hm<|end|><|assistant|> to=functions.now<|channel|>commentary json<|message|>{}"},
+			[]string{"<|channel|>final<|message|>Hi"}},
 		{"", Source{Regex: "a+", Thinking: true, ThinkingNow: true}, []string{"Hm</think>\n\na", "</thin</think>aa"},
 			[]string{"a", "</think>", "</think>a</think>a"}},
+		{"hermes", Source{Marks: callform.AllMarks[3], Thinking: true}, []string{"\xff<|channel>\xffthought\na<channel|>b",
+			"<|channel>thought\n\xff<channel|>\xff\n" + hermes(now)}, []string{"\xff<|channel>\xffb"}},
 	} {
+		if c.s.Marks.End == "" {
+			c.s.Marks = callform.AllMarks[0]
+		}
 		if c.form != "" {
 			c.s.Tools, c.s.Form = tools, formOf(t, c.form)
 		}

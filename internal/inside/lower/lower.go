@@ -37,9 +37,5 @@ var AppendHighNoise func(dst []int32, seed uint64, position, vocab, n int) []int
 // options on many goroutines. Both must be for vocabularies of one size.
 var SetLike func(sampler, other any)
 
-// Mentions reports whether a template of a *chat.Layout has a text, such as the one that the model writes before
-// a call of a tool.
-var Mentions func(layout any, text string) bool
-
 // TemplateOf is the text of a *chat.Layout's template for conversations without tools.
 var TemplateOf func(layout any) string

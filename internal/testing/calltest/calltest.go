@@ -88,6 +88,8 @@ func init() {
 			text = strings.NewReplacer("{{ m.content or '' }}",
 				"{% if m.content %}{% if m.role == 'assistant' %}>>>all\n{% endif %}{{ m.content }}{% endif %}").Replace(text)
 			text = strings.Replace(text, "<|assistant|>{% endif %}", "<|assistant|>>>>{% endif %}", 1)
+		case "command-r":
+			text = strings.Replace(text, "<|assistant|>{% endif %}", "<|system|>Act.<|im_end|>\n<|assistant|>{% endif %}", 1)
 		case "gptoss":
 			text = strings.Replace(text, "<|im_end|>", "<|return|>", 1)
 			text = strings.Replace(text, "{{ m.content or '' }}", "{% if m.content %}{% if m.role != 'assistant' %}{{ m.content }}{% elif m.tool_calls %}"+
