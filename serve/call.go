@@ -31,6 +31,7 @@ type call struct {
 	offered    map[string]offered // tools that the client knows by another name or kind
 	marks      callform.Marks     // around reasoning
 	verbatim   bool               // reasoning stays in the content
+	earlier    int                // calls of tools in the conversation
 
 	oldFunctions bool // the answer has function_call in place of tool_calls
 

@@ -38,6 +38,7 @@ type conversation struct {
 	several
 	path     string // the field that has the messages
 	messages []message
+	earlier  int // calls in them
 	tools    toolset
 }
 
@@ -233,6 +234,7 @@ func (c *call) setConversation(ctx context.Context, v *conversation, cut []*rege
 	if err != nil {
 		return nil, err
 	}
+	c.earlier = v.earlier
 	warnings, err = c.setTools(ctx, v, layout)
 	if err != nil {
 		return warnings, err

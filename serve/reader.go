@@ -39,9 +39,9 @@ type reader struct {
 	held      string
 	taken     int // characters of the text so far
 
-	calls  int
-	begins int  // see parts
-	said   bool // there is content
+	earlier, calls int  // in the conversation, and in the answer
+	begins         int  // see parts
+	said           bool // there is content
 }
 
 type readerState int
@@ -54,7 +54,7 @@ const (
 
 // newReader makes the reader of a choice.
 func (c *call) newReader() *reader {
-	r := &reader{marks: c.marks, reasoning: c.request.Reasoning, verbatim: c.verbatim}
+	r := &reader{marks: c.marks, earlier: c.earlier, reasoning: c.request.Reasoning, verbatim: c.verbatim}
 	r.reasoning = r.reasoning && r.marks.Begin != callform.Channels.Begin // the form parts it
 	switch {
 	case !c.chat:
@@ -165,7 +165,7 @@ func (r *reader) content(p *parts, done bool) {
 		index := d.Index
 		call := toolCall{Index: &index, Function: calledFunction{Name: d.Name, Arguments: d.Arguments}}
 		if d.Name != "" {
-			call.ID, call.Type = callID(r.form, d.Name, index, rand.Text()), "function"
+			call.ID, call.Type = callID(r.form, d.Name, r.earlier+index, rand.Text()), "function"
 			r.calls++
 		}
 		p.calls = append(p.calls, call)

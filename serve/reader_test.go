@@ -54,6 +54,7 @@ func TestReader(t *testing.T) {
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|> to=functions.f<|channel|>commentary json<|message|>{}", "Hm", "", []string{"{}"}},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>commentary to=functions.f <|constrain|>json<|message|>{}",
 			"Hm", "", []string{"{}"}},
+		{"gptoss", false, false, "<|channel|>analysis to=functions.f <|constrain|>json<|message|>{}", "", "", []string{"{}"}},
 		{"gptoss", false, false, "<|channel|>anal", "", "", nil},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assis", "Hm", "", nil},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>", "Hm", "", nil},

@@ -218,7 +218,8 @@ func (v *conversation) shapeCalls(layout *chat.Layout) error {
 		}
 		form := callform.Of(found)
 		for j := range m.calls {
-			m.calls[j].shape(form, j, ids)
+			m.calls[j].shape(form, v.earlier, ids)
+			v.earlier++
 		}
 		if shaped := ids[m.result]; shaped != "" {
 			m.result = shaped
@@ -228,7 +229,7 @@ func (v *conversation) shapeCalls(layout *chat.Layout) error {
 	return nil
 }
 
-// shape gives a call, which has a number in its turn, a form. ids gets the id that it changes.
+// shape gives a call, which has a number in the conversation, a form. ids gets the id that it changes.
 func (c *calledTool) shape(form *callform.Form, number int, ids map[string]string) {
 	if c.ID != "" && (form.NamesInIDs || form.ShortIDs && !shortID.MatchString(c.ID)) {
 		shaped := callID(form, c.Function.Name, number, c.ID)
@@ -243,7 +244,7 @@ func (c *calledTool) shape(form *callform.Form, number int, ids map[string]strin
 // shortID are the ids that some templates ask for.
 var shortID = regexp.MustCompile(fmt.Sprintf(`^[a-zA-Z0-9]{%d}$`, callform.IDLength))
 
-// callID is an id for a call that has a number in its turn: one that the chat template can print,
+// callID is an id for a call that has a number in the conversation: one that the chat template can print,
 // made of what tells it from others.
 func callID(form *callform.Form, name string, index int, from string) string {
 	switch {

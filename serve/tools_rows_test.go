@@ -166,3 +166,26 @@ func TestParallelCallsOfResponses(t *testing.T) {
 		}
 	}
 }
+
+// Where calls have the ids that the client sends, as Kimi's, ids have the names of tools and go on through the
+// conversation, so that no two are the same.
+func TestNumberedIDs(t *testing.T) {
+	t.Parallel()
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["kimi-ids"]}), serve.Options{})
+	call := func(id string) map[string]any {
+		return map[string]any{"role": "assistant", "content": "", "tool_calls": []any{map[string]any{"id": id,
+			"type": "function", "function": map[string]any{"name": "f", "arguments": "{}"}}}}
+	}
+	body := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}, call("functions.f:0"),
+		map[string]any{"role": "tool", "tool_call_id": "functions.f:0", "content": "y"}, call("b")},
+		"tools": []any{map[string]any{"type": "function", "function": map[string]any{"name": "f",
+			"parameters": map[string]any{"type": "object", "properties": map[string]any{}, "additionalProperties": false}}}},
+		"tool_choice": "required", "parallel_tool_calls": false, "max_tokens": 80}
+	if id := at(s.post("/v1/chat/completions", body), "choices.0.message.tool_calls.0.id"); id != "functions.f:2" {
+		t.Errorf("the third call has the id %v", id)
+	}
+	prompt := s.post("/detokenize", map[string]any{"tokens": s.post("/tokenize", body)["tokens"]})["content"].(string)
+	if !strings.Contains(prompt, "functions.f:0<") || !strings.Contains(prompt, "functions.f:1<") {
+		t.Errorf("the prompt is %q", prompt)
+	}
+}

@@ -132,8 +132,11 @@ func (p *probe) fill(form *Form, f *formOf) (err error) {
 		a.Strings = append(a.Strings, Value{part(s[0]), part(s[1])})
 	}
 	a.Other = Value{part(f.other[0]), part(f.other[1])}
-	if f.thought[0] == Channels.Begin { // gpt-oss itself names the function behind the channel
-		form.Also = []Opening{{part("<|channel|>commentary to=functions."), part(" <|constrain|>json<|message|>")}}
+	if f.thought[0] == Channels.Begin { // gpt-oss itself names the function behind the channel, which is either
+		for _, channel := range []string{"commentary", "analysis"} {
+			first := part("<|channel|>" + channel + " to=functions.")
+			form.Also = append(form.Also, Opening{first, part(" <|constrain|>json<|message|>")})
+		}
 	}
 	return err
 }
