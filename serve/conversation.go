@@ -240,7 +240,7 @@ func (c *call) setConversation(ctx context.Context, v *conversation, cut []*rege
 		return warnings, err
 	}
 	if c.request.Tools != nil {
-		options.Tools = v.tools.shown()
+		options.Tools = v.tools.shown(layout)
 	} else if c.constraint.grammar == "" && options.Prompt && !options.Continue {
 		c.request.Tools = channels(layout)
 	}

@@ -97,7 +97,7 @@ func (m *Model) conversationTokens(b *chatBody, cut []*regexp.Regexp) ([]int32, 
 		return nil, err
 	}
 	if v.tools.mode != "none" {
-		options.Tools = v.tools.shown()
+		options.Tools = v.tools.shown(layout)
 	}
 	messages, err := v.layOut(layout, cut)
 	if err != nil {

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
@@ -183,20 +184,33 @@ type shownFunction struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
-// shown is what the chat template reads: nil where there are no tools.
-func (t *toolset) shown() json.RawMessage {
+// shown is what the chat template reads: nil where there are no tools. Some templates fail for a function without a
+// description, parameters or properties: they get empty ones.
+func (t *toolset) shown(layout *chat.Layout) json.RawMessage {
 	if len(t.list) == 0 {
 		return nil
 	}
-	list := make([]shownTool, len(t.list))
+	given, filled := make([]shownTool, len(t.list)), make([]shownTool, len(t.list))
 	for i := range t.list {
 		f := &t.list[i]
-		list[i] = shownTool{"function", shownFunction{Name: f.Name.value, Parameters: f.Parameters.value}}
+		given[i] = shownTool{"function", shownFunction{Name: f.Name.value, Parameters: f.Parameters.value}}
+		filled[i] = given[i]
+		filled[i].Function.Description = &f.Description.value
 		if f.Description.given {
-			list[i].Function.Description = &f.Description.value
+			given[i].Function.Description = &f.Description.value
+		}
+		if fields, _ := decode[map[string]json.RawMessage](f.Parameters.value); fields["properties"] == nil {
+			filled[i].Function.Parameters = json.RawMessage(`{"type": "object", "properties": {}}`)
 		}
 	}
-	text, _ := marshal(list)
+	text, _ := marshal(given)
+	whole, _ := marshal(filled)
+	fails := func(tools []byte) bool {
+		return !renders(layout, []grove.Message{{Role: "user", Content: "x"}}, chat.Options{Prompt: true, Tools: tools})
+	}
+	if !bytes.Equal(text, whole) && fails(text) && !fails(whole) {
+		return whole
+	}
 	return text
 }
 

@@ -189,3 +189,28 @@ func TestNumberedIDs(t *testing.T) {
 		t.Errorf("the prompt is %q", prompt)
 	}
 }
+
+// Functions may lack a description, parameters and properties where the template fails without them; others see
+// functions as they are given.
+func TestBareFunctions(t *testing.T) {
+	t.Parallel()
+	const shown = "{% for t in tools or [] %}// {{ '' + t.function.description }} " +
+		"{{ t.function.parameters.properties | length }}\n{% endfor %}"
+	hermes := toolTemplates["hermes"]
+	for template, want := range map[string]string{shown + hermes: "//  0\n",
+		hermes: `tool {"type": "function", "function": {"name": "f"`} {
+		s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
+		for _, fields := range []string{``, `,"description":null,"parameters":{}`,
+			`,"description":"","parameters":{"type":"object"}`} {
+			body := `{"messages":[{"role":"user","content":"x"}],"max_tokens":4,` +
+				`"tools":[{"type":"function","function":{"name":"f"` + fields + `}}]}`
+			status, _, text := s.send("POST", "/v1/chat/completions", body)
+			tokens := s.post("/tokenize", object(t, body))["tokens"]
+			prompt := s.post("/detokenize", map[string]any{"tokens": tokens})["content"].(string)
+			if status != 200 || !strings.Contains(prompt, want) ||
+				template == hermes && fields == "" && !strings.Contains(prompt, `"f"}}`) {
+				t.Errorf("%s: status %d: %s; the prompt is %q", fields, status, text, prompt)
+			}
+		}
+	}
+}
