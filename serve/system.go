@@ -10,6 +10,32 @@ import (
 	"github.com/grovellm/grove/chat"
 )
 
+// encodeFitted makes the prompt of a conversation, as the model's chat template takes it. Where it fails, what users
+// say in a row, and behind a tool's result, becomes one message.
+func encodeFitted(layout *chat.Layout, list []grove.Message, options chat.Options) ([]int32, error) {
+	tokens, err := layout.Encode(placeSystem(layout, list, options), options)
+	if err == nil {
+		return tokens, nil
+	}
+	if slices.ContainsFunc(list, isSystem) {
+		list = joinSystem(list)
+	}
+	var joined []grove.Message
+	for _, m := range list {
+		last := len(joined) - 1
+		if last >= 0 && m.Role == "user" && (joined[last].Role == "user" || joined[last].Role == "tool") {
+			joined[last].Content += "\n\n" + m.Content
+		} else {
+			joined = append(joined, m)
+		}
+	}
+	tokens, failed := layout.Encode(placeSystem(layout, joined, options), options)
+	if failed != nil {
+		return nil, err
+	}
+	return tokens, nil
+}
+
 // placeSystem puts the system's messages where the model's chat template shows them. A template may
 // want one, at the head, or none: where it fails for the messages as they are, or drops their text,
 // they become one at the head, and where it knows none, the beginning of what the user says first.

@@ -19,7 +19,9 @@ var systemTemplates = map[string]string{
 	"dropping": "{% if messages[0].role == 'system' %}system={{ messages[0].content }};{% endif %}{% for m in messages %}{% if m.role != 'system' %}{{ m.role }}={{ m.content }};{% endif %}{% endfor %}",
 	"last":     "{% set ns = namespace(s='') %}{% for m in messages %}{% if m.role == 'system' %}{% set ns.s = m.content %}{% endif %}{% endfor %}system={{ ns.s }};{% for m in messages %}{% if m.role != 'system' %}{{ m.role }}={{ m.content }};{% endif %}{% endfor %}",
 	"none":     "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}{{ m.role }}={{ m.content }};{% endfor %}",
-	"unseen":   "{% for m in messages %}{% if m.role != 'system' %}{{ m.role }}={{ m.content }};{% endif %}{% endfor %}",
+	"strict": "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}" +
+		"{{ raise_exception('roles must alternate') }}{% endif %}{{ m.role }}={{ m.content }};{% endfor %}",
+	"unseen": "{% for m in messages %}{% if m.role != 'system' %}{{ m.role }}={{ m.content }};{% endif %}{% endfor %}",
 	"turns": "{% if messages[0].role == 'system' %}system={{ messages[0].content }};{% set rest = messages[1:] %}{% else %}{% set rest = messages %}{% endif %}" +
 		"{% for m in rest %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}{{ m.role }}={{ m.content }};{% endfor %}",
 }
@@ -29,7 +31,8 @@ func TestSystemMessages(t *testing.T) {
 	t.Parallel()
 	for name, template := range systemTemplates {
 		s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
-		for _, shape := range []string{"u", "su", "ssu", "us", "sus", "suas", "usau", "sssuasu", "dsu", "dduadu", "s"} {
+		for _, shape := range []string{"u", "su", "ssu", "us", "sus", "suas", "usau", "sssuasu", "dsu", "dduadu", "s",
+			"uu", "suuau", "susu", "uuasu"} {
 			var messages []any
 			var texts []string
 			for i, c := range shape {
@@ -103,6 +106,32 @@ func TestErrorResults(t *testing.T) {
 		"ERROR 7":              "ERROR 7", "erroneous": "Error: erroneous"} {
 		if failed, as := count(content, true), count(said, false); failed != as {
 			t.Errorf("%q as an error has %v tokens, %q %v", content, failed, said, as)
+		}
+	}
+}
+
+// What users say behind a tool's result goes with the result, where the template takes no further turn there.
+func TestTextBehindResult(t *testing.T) {
+	template := "{% set ns = namespace(n=0) %}{% for m in messages %}{% if m.role == 'user' or m.role == 'assistant' and not m.tool_calls %}" +
+		"{% if (m.role == 'user') != (ns.n % 2 == 0) %}{{ raise_exception('turns') }}{% endif %}{% set ns.n = ns.n + 1 %}{% endif %}{% endfor %}"
+	for template, want := range map[string]string{template: "<|tool|>done\n\nAnd this.",
+		"": "<|tool|>done<|im_end|>\n<|user|>And this."} {
+		s := start(t, withHeads(t, grove.Options{ChatTemplate: template + toolTemplates["mistral-args"]}), serve.Options{})
+		for path, body := range map[string]string{
+			"/v1/chat/completions": `{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"done"},{"role":"user","content":"And this."}],"max_tokens":2}`,
+			"/v1/messages":         `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"done"},{"type":"text","text":"And this."}]}],"max_tokens":2}`,
+		} {
+			if status, _, text := s.send("POST", path, body); status != 200 {
+				t.Errorf("%s: status %d: %s", path, status, text)
+			}
+			if path == "/v1/messages" {
+				continue
+			}
+			tokens := s.post("/tokenize", object(t, body))["tokens"]
+			prompt := s.post("/detokenize", map[string]any{"tokens": tokens})["content"].(string)
+			if !strings.Contains(prompt, want) {
+				t.Errorf("the prompt is %q, want %q in it", prompt, want)
+			}
 		}
 	}
 }

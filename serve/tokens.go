@@ -103,7 +103,7 @@ func (m *Model) conversationTokens(b *chatBody, cut []*regexp.Regexp) ([]int32, 
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := layout.Encode(placeSystem(layout, messages, options), options)
+	tokens, err := encodeFitted(layout, messages, options)
 	if err != nil {
 		return nil, fieldError(v.path, "%v", err)
 	}

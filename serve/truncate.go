@@ -12,9 +12,7 @@ import (
 // leftOut counts their messages.
 func encode(layout *chat.Layout, list []grove.Message, options chat.Options, truncate bool,
 	context int) (tokens []int32, leftOut int, err error) {
-	of := func(list []grove.Message) ([]int32, error) {
-		return layout.Encode(placeSystem(layout, list, options), options)
-	}
+	of := func(list []grove.Message) ([]int32, error) { return encodeFitted(layout, list, options) }
 	tokens, err = of(list)
 	if err != nil || !truncate || len(tokens) < context {
 		return tokens, 0, err
