@@ -218,9 +218,10 @@ func (t *toolset) shown(layout *chat.Layout) json.RawMessage {
 // whose form is not known might leave them out in silence.
 func (v *conversation) shapeCalls(layout *chat.Layout) error {
 	ids := map[string]string{}
+	var open []string // ids of the calls whose results are to come
 	for i := range v.messages {
 		m := &v.messages[i]
-		if len(m.calls) == 0 && m.result == "" {
+		if len(m.calls) == 0 && m.role != "tool" {
 			continue
 		}
 		found, err := layout.CallForm()
@@ -232,9 +233,18 @@ func (v *conversation) shapeCalls(layout *chat.Layout) error {
 		}
 		form := callform.Of(found)
 		for j := range m.calls {
-			m.calls[j].shape(form, v.earlier, ids)
+			c := &m.calls[j]
+			if c.ID == "" && form.HasID() {
+				c.ID = fmt.Sprint("call", v.earlier)
+			}
+			open = append(open, c.ID)
+			c.shape(form, v.earlier, ids)
 			v.earlier++
 		}
+		if m.role == "tool" && m.result == "" && len(open) > 0 { // Ollama's clients give calls and results in order
+			m.result = open[0]
+		}
+		open = slices.DeleteFunc(open, func(id string) bool { return m.result == id })
 		if shaped := ids[m.result]; shaped != "" {
 			m.result = shaped
 		}

@@ -3,6 +3,7 @@ package serve_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -212,5 +213,26 @@ func TestBareFunctions(t *testing.T) {
 				t.Errorf("%s: status %d: %s; the prompt is %q", fields, status, text, prompt)
 			}
 		}
+	}
+}
+
+// Calls and results without ids, as Ollama's clients send them, have some where the template prints them: results those
+// of the calls, in order.
+func TestCallsWithoutIDs(t *testing.T) {
+	t.Parallel()
+	const strict = "{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.id | length != 9 %}{{ raise_exception('ids') }}{% endif %}{% endfor %}" +
+		"{% if m.role == 'tool' %}{% if m.tool_call_id | length != 9 %}{{ raise_exception('ids') }}{% endif %}of {{ m.tool_call_id }};{% endif %}{% endfor %}"
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: strict + toolTemplates["mistral-ids"]}), serve.Options{})
+	body := object(t, `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{}}},
+		{"function":{"name":"g","arguments":{}}}]},{"role":"tool","tool_name":"f","content":"1"},{"role":"tool","tool_name":"g","content":"2"}],
+		"stream":false,"options":{"num_predict":2}}`)
+	if status, _, text := s.send("POST", "/api/chat", jsonOf(body)); status != 200 {
+		t.Errorf("status %d: %s", status, text)
+	}
+	prompt := s.post("/detokenize", map[string]any{"tokens": s.post("/tokenize", body)["tokens"]})["content"].(string)
+	of := regexp.MustCompile(`of (\w{9});of (\w{9});`).FindStringSubmatch(prompt)
+	if of == nil || of[1] == of[2] || !strings.Contains(prompt, "f[CALL_ID]"+of[1]) ||
+		!strings.Contains(prompt, "g[CALL_ID]"+of[2]) {
+		t.Errorf("the prompt is %q", prompt)
 	}
 }

@@ -98,7 +98,7 @@ func (p *probe) form() (*Form, int, error) {
 	if err := p.fill(form, &f); err != nil {
 		return nil, 0, err
 	}
-	if form.hasID() {
+	if form.HasID() {
 		long := *p
 		long.long = true
 		_, err := long.render(p.content, plainCall(0, 1))

@@ -111,8 +111,11 @@ func (t Text) String() string {
 	return b.String()
 }
 
-// hasID reports whether calls have ids in their text.
-func (f *Form) hasID() bool {
+// HasID reports whether calls have ids in their text.
+func (f *Form) HasID() bool {
+	if f.NamesInIDs {
+		return true
+	}
 	for _, t := range []Text{f.First, f.Next, f.Last, f.Arguments.Open} {
 		for _, p := range t {
 			if p.Kind == ID {
