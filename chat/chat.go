@@ -189,7 +189,9 @@ func (l *Layout) findGeneric() *generic {
 // renderAs renders a conversation by the template, with calls in the generic form that find returns.
 // A nil find, or a nil form, leaves them to the template.
 func (l *Layout) renderAs(find func() *generic, messages []Message, o Options, guard bool) (string, error) {
-	c := converter{}
+	c := converter{blocks: slices.ContainsFunc(l.templates, func(t named) bool {
+		return strings.Contains(t.source, "block['thinking']") && !strings.Contains(t.source, "reasoning_content")
+	})}
 	if guard {
 		c.control = l.control
 	}

@@ -247,6 +247,25 @@ func TestReasoningNames(t *testing.T) {
 	}
 }
 
+// Templates of Mistral read reasoning as a part of the content: they get it so, with and without text.
+func TestReasoningInContent(t *testing.T) {
+	layout, err := Parse(toy(t, ""), "{% for m in messages %}{% if m['content'] is string %}{{ m['content'] }}{% else %}"+
+		"{% for block in m['content'] %}{% if block['type'] == 'text' %}{{ block['text'] }}{% else %}{{ '[THINK]' + block['thinking'] }}[/THINK]"+
+		"{% endif %}{% endfor %}{% endif %};{% endfor %}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasoned := json.RawMessage(`{"reasoning":"R"}`)
+	list := []Message{{Role: "user", Content: "A"}, {Role: "assistant", Content: "B", Extra: reasoned},
+		{Role: "assistant", Extra: reasoned}, {Role: "assistant", Content: "C"}}
+	for open, want := range map[bool]string{false: "A;[THINK]R[/THINK]B;[THINK]R[/THINK];C;",
+		true: "A;[THINK]R[/THINK]B;[THINK]R[/THINK];C"} {
+		if text, err := layout.Render(list, Options{Continue: open}); err != nil || text != want {
+			t.Errorf("%q, %v; want %q", text, err, want)
+		}
+	}
+}
+
 // What variables say is text too, whichever they are: the name of a control token in one does not become that token.
 func TestVariablesAreText(t *testing.T) {
 	layout, err := Parse(toy(t, "", "<|end|>"), "{{ documents }}{{ mood }}<|end|>")

@@ -8,7 +8,10 @@ import (
 )
 
 // converter makes template values of what came from outside, shielding the names of control tokens.
-type converter struct{ control []string }
+type converter struct {
+	control []string
+	blocks  bool // templates read reasoning as a part of the content, as Mistral's do
+}
 
 func (c converter) text(s string) string {
 	if len(c.control) > 0 {
@@ -33,13 +36,13 @@ func (c converter) message(m Message) (*jinja.Dict, error) {
 		return nil, errNotObject
 	}
 	d.Merge(fields)
-	nameReasoning(d)
+	c.nameReasoning(d)
 	return d, nil
 }
 
 // nameReasoning gives a message's reasoning the names by which templates read it, whichever it came with:
 // reasoning_content, and thinking for gpt-oss, whose template takes no content beside it where there are calls.
-func nameReasoning(message *jinja.Dict) {
+func (c converter) nameReasoning(message *jinja.Dict) {
 	for _, name := range callform.ReasoningFields {
 		reasoning := message.Get(name)
 		if reasoning == nil {
@@ -47,6 +50,16 @@ func nameReasoning(message *jinja.Dict) {
 		}
 		message.Set("reasoning_content", reasoning)
 		content, calls := message.Get("content"), message.Get("tool_calls")
+		if text, isText := content.(string); c.blocks && (isText || content == nil) {
+			parts := &jinja.List{}
+			for _, part := range [][2]jinja.Value{{"thinking", reasoning}, {"text", text}} {
+				block := jinja.NewDict()
+				block.Set("type", part[0])
+				block.Set(part[0].(string), part[1])
+				parts.Items = append(parts.Items, block)
+			}
+			message.Set("content", parts)
+		}
 		if message.Get("thinking") == nil && (calls == nil || content == nil || content == "") {
 			message.Set("thinking", reasoning)
 		}
