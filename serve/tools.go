@@ -248,7 +248,7 @@ func (v *conversation) shapeCalls(layout *chat.Layout) error {
 		if shaped := ids[m.result]; shaped != "" {
 			m.result = shaped
 		}
-		m.null = form.NullContent && len(m.calls) > 0 && m.content == ""
+		m.null = form.NullContent && len(m.calls) > 0 && (m.content == "" || form.CallsAlone)
 	}
 	return nil
 }

@@ -236,3 +236,17 @@ func TestCallsWithoutIDs(t *testing.T) {
 		t.Errorf("the prompt is %q", prompt)
 	}
 }
+
+// A template that leaves out the calls beside text, as some of DeepSeek's do, gets the calls.
+func TestCallsBesideText(t *testing.T) {
+	t.Parallel()
+	template := strings.Replace(toolTemplates["deepseek-r1"], "{% if m.tool_calls %}",
+		"{% if m.tool_calls and m.content is none %}", 1)
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
+	body := object(t, `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"Well.","tool_calls":[{"id":"a",
+		"type":"function","function":{"name":"f","arguments":"{\"a\": 4711}"}}]},{"role":"tool","tool_call_id":"a","content":"1"}]}`)
+	prompt := s.post("/detokenize", map[string]any{"tokens": s.post("/tokenize", body)["tokens"]})["content"].(string)
+	if !strings.Contains(prompt, "4711") {
+		t.Errorf("the prompt is %q", prompt)
+	}
+}

@@ -64,6 +64,7 @@ func (f *Form) printsDict() bool {
 type formOf struct {
 	first, after, next, last, closes, text string
 	open, none, between                    string
+	alone                                  bool
 	thought                                [2]string
 	strings                                [][2]string
 	other                                  [2]string
@@ -117,6 +118,7 @@ func (p *probe) fill(form *Form, f *formOf) (err error) {
 		return parts
 	}
 	a := &form.Arguments
+	form.CallsAlone = f.alone
 	form.First = part(f.first).trimmed()
 	form.Last = part(f.last)
 	form.Text = part(f.text)

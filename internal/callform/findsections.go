@@ -46,6 +46,7 @@ func (p *probe) behindText(f *formOf, prompt string, ends turnEnds) error {
 	if errors.Is(err, errNotRendered) {
 		return nil
 	}
+	f.alone = !strings.Contains(both, probeNames[0])
 	before, behind, _ := strings.Cut(both, probeContent)
 	after, _, ok := strings.Cut(behind, probeNames[0])
 	if !ok || strings.TrimSpace(after) == strings.TrimSpace(f.first) {

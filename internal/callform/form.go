@@ -31,6 +31,7 @@ type Form struct {
 	// How the template wants earlier calls.
 	TextArguments bool // their arguments as JSON in a string, not as an object
 	NullContent   bool // the content of a turn that has no text as null, not as ""
+	CallsAlone    bool // without text beside: it would leave the calls out
 	ShortIDs      bool // their ids as IDLength letters and digits: it refuses others
 	NamesInIDs    bool // their ids as functions.NAME:INDEX, for the template writes the id alone
 }
