@@ -53,12 +53,8 @@ func Take(path string) (*Lock, error) {
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(b))) // 0 while the other has not written it yet
 		return nil, errors.Join(&HeldError{path, pid}, f.Close())
 	}
-	if err := f.Truncate(0); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	if _, err := fmt.Fprintf(f, " %d\n", os.Getpid()); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
+	_ = f.Truncate(0) // a full disk takes no number: the lock holds without
+	_, _ = fmt.Fprintf(f, " %d\n", os.Getpid())
 	return &Lock{f}, nil
 }
 

@@ -1,0 +1,41 @@
+//go:build linux
+
+package filelock
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// On a full disk, which the folder behind the lock may have filled, the lock is taken without the number of the
+// process. (In a process of its own, with a limit on the size of files.)
+func TestDiskFull(t *testing.T) {
+	const variable = "FILELOCK_FULL_PATH"
+	path := os.Getenv(variable)
+	if path == "" {
+		c := exec.Command(os.Args[0], "-test.run=^TestDiskFull$")
+		c.Env = append(os.Environ(), variable+"="+filepath.Join(t.TempDir(), "lock"))
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Take(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held *HeldError
+	if _, err := Take(path); !errors.As(err, &held) || held.PID != 0 {
+		t.Errorf("a second lock: %v", err)
+	}
+	if err := l.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
