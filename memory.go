@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/grovellm/grove/internal/drafters/shortlist"
@@ -47,6 +48,15 @@ type memoryUse struct {
 	*textstore.Store
 	failed      error // why it has no folder, and is in memory alone
 	users, last int
+	logged      atomic.Bool // that its folder fails
+}
+
+// add keeps a text. That the folder fails, as on a full disk, is logged once until it takes texts again.
+func (u *memoryUse) add(context, tokens []int32) {
+	err := u.Add(context, tokens)
+	if before := u.logged.Swap(err != nil); err != nil && !before {
+		slog.Error("texts are not kept in files: make room, or see to the folder", "error", err)
+	}
 }
 
 // folder is that of a tenant, of texts by this model's tokenizer.

@@ -1,14 +1,17 @@
 package grove
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/drafters/textstore"
 	"github.com/grovellm/grove/models"
 )
 
@@ -81,6 +84,35 @@ func TestMemoryFolderFails(t *testing.T) {
 	}
 	if err := m.Remember("a", "one two three"); err == nil || !strings.Contains(err.Error(), folder) {
 		t.Errorf("a text that is not kept: %v", err)
+	}
+}
+
+// The log says once that a folder takes no texts, as on a full disk, and again when it does so after it took some.
+func TestMemoryFolderFailsLater(t *testing.T) {
+	var log bytes.Buffer
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	store := func() *textstore.Store {
+		s, err := textstore.Open(t.TempDir(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	good, bad := store(), store()
+	if err := bad.Close(); err != nil { // it refuses texts then, as where there is no room
+		t.Fatal(err)
+	}
+	u := &memoryUse{}
+	for i, s := range []*textstore.Store{good, bad, bad, good, bad} {
+		u.Store = s
+		u.add(nil, []int32{1, 2, 3})
+		if n, want := strings.Count(log.String(), "not kept in files"), []int{0, 1, 1, 1, 2}[i]; n != want {
+			t.Errorf("after %d texts the log has %d lines, want %d:\n%s", i+1, n, want, &log)
+		}
+	}
+	if err := good.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -130,7 +130,7 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 		}
 		g.deliver(ctx, yield)
 		if memory != nil && g.delivered != nil {
-			_ = memory.Add(prompt, g.delivered.Tokens) // its error is Close's too
+			memory.add(prompt, g.delivered.Tokens)
 		}
 	}
 }

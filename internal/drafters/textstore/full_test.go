@@ -22,19 +22,7 @@ func TestDiskFull(t *testing.T) {
 	if dir := os.Getenv(variable); dir != "" { // the process
 		s := must(Open(dir, 0))(t)
 		add := func(i int32) { fmt.Printf("text %d: %v\n", i, s.Add(nil, text(i)) == nil) }
-		limit := func(bytes int64) {
-			var l syscall.Rlimit
-			if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &l); err != nil {
-				t.Fatal(err)
-			}
-			l.Cur = l.Max
-			if bytes > 0 {
-				l.Cur = uint64(bytes)
-			}
-			if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &l); err != nil {
-				t.Fatal(err)
-			}
-		}
+		limit := func(bytes int64) { limitFiles(t, bytes) }
 		add(100)
 		if err := s.Wait(); err != nil {
 			t.Fatal(err)
@@ -68,5 +56,75 @@ func TestDiskFull(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// limitFiles lets no file grow beyond a size; 0: any may.
+func limitFiles(t *testing.T, bytes int64) {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &l); err != nil {
+		t.Fatal(err)
+	}
+	l.Cur = l.Max
+	if bytes > 0 {
+		l.Cur = uint64(bytes)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &l); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Texts that are to become a file of their own while the disk is full stay in the log, and who adds texts is told so.
+// When there is room again they become a file with later texts, also short ones with a long one.
+func TestDiskFullForSegments(t *testing.T) {
+	const variable = "MEMORY_FULL_SEGMENTS"
+	const most = 8000 // a file from 1,000 tokens on
+	dir := os.Getenv(variable)
+	if dir == "" {
+		c := exec.Command(os.Args[0], "-test.run=^TestDiskFullForSegments$")
+		c.Env = append(os.Environ(), variable+"="+t.TempDir())
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	add := func(s *Store, i, tokens int32) error {
+		list := make([]int32, tokens)
+		for k := range list {
+			list[k] = i*10_000 + int32(k)
+		}
+		_ = s.Add(nil, list) // the error of an earlier text
+		return s.Wait()
+	}
+	s := must(Open(dir, most))(t)
+	limitFiles(t, 7000) // the log's texts take half as much as their file
+	for i, tokens := range []int32{1100, 100, 100} {
+		if err := add(s, int32(i), tokens); err == nil {
+			t.Errorf("text %d: no error with a full disk", i)
+		}
+	}
+	for i := range int32(3) {
+		if len(s.Matches(nil, []int32{i * 10_000}, 1, 1)) != 1 {
+			t.Errorf("text %d is not found while the disk is full", i)
+		}
+	}
+	limitFiles(t, 0)
+	if err := add(s, 3, 100); err != nil {
+		t.Error(err)
+	}
+	if size := must(os.Stat(s.logPath()))(t).Size(); size != 0 {
+		t.Errorf("the log has %d bytes: its texts are in a file", size)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	s = must(Open(dir, most))(t)
+	for i := range int32(4) {
+		if len(s.Matches(nil, []int32{i * 10_000}, 1, 1)) != 1 {
+			t.Errorf("text %d is lost", i)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

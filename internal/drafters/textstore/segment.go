@@ -22,6 +22,7 @@ import (
 type segment struct {
 	from, to int64    // numbers of its texts: [from, to)
 	tokens   []int32  // of each text: the context, the text, and end
+	filed    bool     // it need not be merged with newer ones to become a file
 	order    []uint32 // places in tokens of the texts' tokens, by the tokens before them, the nearest first
 }
 
@@ -166,7 +167,7 @@ func (s *segment) write(dir string) error {
 
 // readSegment reads a segment's file and checks it.
 func readSegment(path string) (*segment, error) {
-	s := &segment{}
+	s := &segment{filed: true}
 	name := filepath.Base(path)
 	if _, err := fmt.Sscanf(name, "%016x-%016x"+suffix, &s.from, &s.to); err != nil || s.from < 0 || s.to <= s.from {
 		return nil, fmt.Errorf("memory: %s: the name is not that of a segment: remove the file", path)

@@ -93,7 +93,7 @@ func Open(dir string, tokens int) (*Store, error) {
 	if dir == "" {
 		return s, nil
 	}
-	err := os.MkdirAll(dir, 0o777)
+	err := os.MkdirAll(dir, 0o700) // texts tell what was said
 	if err == nil {
 		s.lock, err = filelock.Take(filepath.Join(dir, "lock"))
 	}
@@ -227,7 +227,8 @@ func readText(r io.Reader) (t text, size int, err error) {
 const textMost = 1 << 20
 
 // Add keeps a text. context are the tokens before it, of which the last MatchMost are kept to be
-// matched. Add returns when the text is in the log; it can be found a little later.
+// matched. Add returns when the text is in the log; it can be found a little later. Its error may be that earlier texts
+// are in the log alone, as on a full disk: they become a file with a later one.
 func (s *Store) Add(context, tokens []int32) error {
 	tokens = tokens[max(0, len(tokens)-textMost+MatchMost):]
 	context = context[max(0, len(context)-MatchMost):]
@@ -236,18 +237,14 @@ func (s *Store) Add(context, tokens []int32) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closed:
+	if s.closed {
 		return errors.New("memory: Add to a store that is closed")
-	case s.err != nil:
-		return s.err
 	}
 	t := text{s.number, slices.Concat(context, tokens), len(context)}
 	s.number++
 	if s.log != nil {
 		if n, err := s.log.Write(t.append(nil)); err != nil {
-			s.err = s.takeBack(n)
-			return fmt.Errorf("memory: %w", errors.Join(err, s.err))
+			return fmt.Errorf("memory: %w", errors.Join(err, s.takeBack(n)))
 		}
 	}
 	s.queue = append(s.queue, t)
@@ -255,7 +252,7 @@ func (s *Store) Add(context, tokens []int32) error {
 		s.busy = true
 		go s.work()
 	}
-	return nil
+	return s.err
 }
 
 // takeBack drops the last n bytes of the log, a part of a text: texts behind it would never be read.
@@ -267,17 +264,20 @@ func (s *Store) takeBack(n int) error {
 	return err
 }
 
-// work makes segments of texts until there are none. A store that cannot be written keeps what it has.
+// work makes segments of texts until there are none.
 func (s *Store) work() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.queue) > 0 && s.err == nil {
+	for len(s.queue) > 0 {
 		t := s.queue[0]
 		s.queue = s.queue[1:]
 		s.mu.Unlock()
 		err := s.take(newSegment(t.number, t.tokens, t.context))
 		s.mu.Lock()
-		s.err = err
+		s.err = nil
+		if err != nil {
+			s.err = fmt.Errorf("memory: %w", err)
+		}
 	}
 	s.busy = false
 	s.idle.Broadcast()
@@ -285,26 +285,37 @@ func (s *Store) work() {
 
 // take puts a segment behind the others, merges neighbours of about the same size, and drops the
 // oldest while there are too many tokens. Only the worker calls it.
-func (s *Store) take(p *segment) error {
+func (s *Store) take(p *segment) (err error) {
 	list := append(slices.Clone(*s.segments.Load()), p)
+	apart := slices.Clone(list)
 	inLog, file := 0, s.fileWords()
 	for _, q := range list {
-		if q.words() < file {
+		if !q.filed {
 			inLog += q.words()
 		}
 	}
-	merged := []*segment{p}
+	gone := []*segment{p}
 	for n := len(list); n > 1; n = len(list) {
 		a, b := list[n-2], list[n-1]
 		similar := a.words() <= 2*b.words() && a.words()+b.words() <= max(s.words/largestShare, file)
-		if !similar && (inLog < file || a.words() >= file) { // the log's texts become one file
+		if !similar && (inLog < file || a.filed) { // the log's texts become one file
 			break
 		}
 		p = merge(a, b)
 		list = append(list[:n-2], p)
-		merged = append(merged, a)
+		gone = append(gone, a)
 	}
-	gone := []*segment(nil)
+	p.filed = p.words() >= file
+	if p.filed && s.dir != "" {
+		err = p.write(s.dir)
+		p.filed = err == nil
+		if p.filed {
+			err = s.cutLog(p.to)
+		} else { // the texts stay in the log, and become a file with the next one
+			list = apart
+			gone = nil
+		}
+	}
 	total := 0
 	for _, q := range list {
 		total += q.words()
@@ -314,22 +325,13 @@ func (s *Store) take(p *segment) error {
 		gone = append(gone, list[0])
 		list = list[1:]
 	}
-	if s.dir != "" && p.words() >= file {
-		if err := p.write(s.dir); err != nil {
-			return fmt.Errorf("memory: %w", err)
-		}
-		if err := s.cutLog(p.to); err != nil {
-			return fmt.Errorf("memory: %w", err)
-		}
-		gone = append(gone, merged...)
-	}
 	s.segments.Store(&list)
 	for _, q := range gone {
-		if err := os.Remove(q.path(s.dir)); s.dir != "" && q != p && err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("memory: %w", err)
+		if q.filed && q != p && s.dir != "" {
+			err = errors.Join(err, os.Remove(q.path(s.dir)))
 		}
 	}
-	return nil
+	return err
 }
 
 // fileWords is the least size of a segment that is a file.
@@ -339,9 +341,7 @@ func (s *Store) fileWords() int { return min(tokenWords*fileTokens, s.words/larg
 func (s *Store) cutLog(from int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.log.Close(); err != nil { // some systems replace no file that is open
-		return err
-	}
+	_ = s.log.Close() // some systems replace no file that is open
 	err := atomicfile.Write(s.logPath(), func(w io.Writer) error {
 		for _, t := range s.queue {
 			if _, err := w.Write(t.append(nil)); t.number < from || err != nil {
@@ -350,11 +350,11 @@ func (s *Store) cutLog(from int64) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
+	log, failed := os.OpenFile(s.logPath(), os.O_WRONLY|os.O_APPEND, 0o666)
+	if failed == nil {
+		s.log = log
 	}
-	s.log, err = os.OpenFile(s.logPath(), os.O_WRONLY|os.O_APPEND, 0o666)
-	return err
+	return errors.Join(err, failed)
 }
 
 // Matches appends to dst the places that match the end of text in the most tokens, of least tokens
