@@ -3,6 +3,7 @@ package grove
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -172,15 +173,33 @@ func (d *drafting) open(key string, open func() (*model.Model, error)) (*model.M
 	return o, nil
 }
 
+// note takes in what drafters learned. No loop runs, and none is made.
+func (d *drafting) note() {
+	for text, o := range d.drafters {
+		d.learned.note(text, o.Learned(), d.control.Learned(text))
+	}
+}
+
+// saveLearned saves what drafters learned, while the model is open.
+func (m *Model) saveLearned() {
+	d := &m.drafting
+	d.making.Lock()
+	defer d.making.Unlock()
+	if d.closed {
+		return
+	}
+	if err := errors.Join(m.engine.Between(d.note), d.learned.save()); err != nil {
+		slog.Error("what drafters learned is not saved", "error", err)
+	}
+}
+
 func (d *drafting) close() error {
 	d.making.Lock()
 	defer d.making.Unlock()
 	d.keeping.Lock()
 	defer d.keeping.Unlock()
 	d.closed = true
-	for text, o := range d.drafters {
-		d.learned.note(text, o.Learned(), d.control.Learned(text))
-	}
+	d.note()
 	errs := []error{d.learned.save(), d.closeAdapters()}
 	for _, o := range d.opened {
 		errs = append(errs, o.Close())

@@ -7,19 +7,30 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
 // learned is what drafters learned, kept in a file. Its zero value keeps nothing. Of several models
-// that were opened with one file the last one to be closed writes it.
+// that were opened with one file the last one to save writes it.
 type learned struct {
 	dir, path string
 	file      learnedFile
+	saved     atomic.Int64 // when it was opened or saved, in Unix seconds
+}
+
+// saveSeconds is the time between saves while the model is open: a process that is killed loses as much.
+const saveSeconds = 300
+
+// due reports whether it is to be saved, to one caller.
+func (l *learned) due() bool {
+	last, now := l.saved.Load(), time.Now().Unix()
+	return l.path != "" && (now < last || now-last >= saveSeconds) && l.saved.CompareAndSwap(last, now)
 }
 
 // learnedFile is the file's content.
@@ -66,6 +77,7 @@ func (m *Model) headNames() (names []string) {
 // open reads the file in a folder, which can be written.
 func (l *learned) open(dir, name string) error {
 	l.dir, l.path = dir, filepath.Join(dir, name)
+	l.saved.Store(time.Now().Unix())
 	data, err := os.ReadFile(l.path)
 	if err == nil {
 		err = json.Unmarshal(data, &l.file)
@@ -109,7 +121,7 @@ func (l *learned) note(text string, weights, counts [][]float32) {
 	if l.file.Drafters == nil {
 		l.file.Drafters = map[string]drafterLearned{}
 	}
-	l.file.Drafters[text] = drafterLearned{weights, counts}
+	l.file.Drafters[text] = drafterLearned{copied(weights), copied(counts)}
 }
 
 func (l *learned) save() error {
@@ -122,11 +134,13 @@ func (l *learned) save() error {
 	return atomicfile.WriteJSON(l.path, &l.file)
 }
 
-func finite(lists [][]float32) bool {
+func copied(lists [][]float32) (all [][]float32) {
 	for _, list := range lists {
-		if slices.ContainsFunc(list, func(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }) {
-			return false
-		}
+		all = append(all, slices.Clone(list))
 	}
-	return true
+	return all
+}
+
+func finite(lists [][]float32) bool {
+	return !slices.ContainsFunc(slices.Concat(lists...), func(x float32) bool { return x-x != 0 }) // NaN, infinite
 }

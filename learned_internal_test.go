@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/grovellm/grove/internal/adapt"
 	"github.com/grovellm/grove/internal/drafters/registry"
@@ -100,6 +101,47 @@ func TestLearnedIsKept(t *testing.T) {
 			!strings.Contains(err.Error(), "delete the file") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What drafters learn is saved while the model is open, now and then, so that a process that is killed loses little.
+func TestLearnedIsSavedMeanwhile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "learned")
+	m := openLearning(t, dir)
+	defer m.Close()
+	generate := func(m *Model) {
+		if _, err := Collect(m.Generate(context.Background(), "func main() {", Request{MaxTokens: 40,
+			Drafter: "best-first+text", Uncontrolled: true})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	generate(m)
+	if m.drafting.learned.due() {
+		t.Error("it is saved at once")
+	}
+	m.drafting.learned.saved.Store(1)
+	generate(m)
+	files := func() []string {
+		list, err := filepath.Glob(filepath.Join(dir, "drafting-*.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	for end := time.Now().Add(time.Minute); len(files()) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it is not saved")
+		}
+	}
+	other := openLearning(t, dir)
+	defer other.Close()
+	d, _, err := other.drafting.use(other, "best-first+text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, _, err := m.drafting.use(m, "best-first+text")
+	if err != nil || !reflect.DeepEqual(d.Learned(), mine.Learned()) {
+		t.Errorf("another model goes on from %v, this one from %v, %v", d.Learned(), mine.Learned(), err)
 	}
 }
 

@@ -132,6 +132,9 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 		if memory != nil && g.delivered != nil {
 			memory.add(prompt, g.delivered.Tokens)
 		}
+		if m.drafting.learned.due() {
+			go m.saveLearned()
+		}
 	}
 }
 

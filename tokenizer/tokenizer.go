@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"github.com/grovellm/grove/internal/files/tokenkind"
 	"github.com/grovellm/grove/internal/inside/lower"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -72,14 +73,7 @@ func (t *Tokenizer) BOS() int32 { return t.bos }
 func (t *Tokenizer) EOS() int32 { return t.eos }
 
 // IsEOG reports whether a generation ends at id: the model's end of text or of turn.
-func (t *Tokenizer) IsEOG(id int32) bool {
-	for _, e := range t.eog {
-		if e == id {
-			return true
-		}
-	}
-	return false
-}
+func (t *Tokenizer) IsEOG(id int32) bool { return slices.Contains(t.eog, id) }
 
 // AddBOS reports whether EncodeOptions.AddSpecial begins the text with a token.
 func (t *Tokenizer) AddBOS() bool { return len(t.prefix) > 0 }

@@ -77,9 +77,8 @@ func (t *Tree) Len() int { return len(t.Token) }
 // would be the same candidate, so when parent already has such a child that one is returned, and it
 // keeps the larger log-probability of the two. A log-probability above 0 counts as 0, NaN as minus infinity.
 func (t *Tree) Append(parent int, token int32, logProb float32) int {
-	if logProb > 0 {
-		logProb = 0
-	} else if logProb != logProb {
+	logProb = min(logProb, 0)
+	if logProb != logProb {
 		logProb = float32(math.Inf(-1))
 	}
 	last := int32(-1)

@@ -236,10 +236,5 @@ func exact(t tensor.Tensor, typ tensor.Type) bool {
 	if tensor.Quantize(typ, v, b) != nil || tensor.Dequantize(typ, b, back) != nil {
 		return false
 	}
-	for i := range v {
-		if v[i] != back[i] {
-			return false
-		}
-	}
-	return true
+	return slices.Equal(v, back)
 }

@@ -386,12 +386,7 @@ func (j *job) free() {
 
 // without returns the list without a job.
 func without(list []*job, j *job) []*job {
-	for i := range list {
-		if list[i] == j {
-			return append(list[:i], list[i+1:]...)
-		}
-	}
-	return list
+	return slices.DeleteFunc(list, func(o *job) bool { return o == j })
 }
 
 // Close ends the engine: it takes no more requests, and drops its memory. Requests that are left must have been

@@ -20,6 +20,13 @@ func (e *Engine) try(what string, f func()) (err error) {
 	return nil
 }
 
+// Between calls a function between two steps.
+func (e *Engine) Between(f func()) error {
+	e.passing.Lock()
+	defer e.passing.Unlock()
+	return e.try("engine: between steps", f)
+}
+
 // abandon ends all requests, and drops what was kept, after a panic of the engine itself: their state is not known.
 func (e *Engine) abandon(err error) {
 	e.mu.Lock()

@@ -1,6 +1,9 @@
 package jinja
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // eval computes an expression.
 func (r *run) eval(e expr, s *scope) Value {
@@ -182,14 +185,7 @@ func (r *run) arguments(sig *signature, s *scope) *arguments {
 	return a
 }
 
-func (a *arguments) has(name string) bool {
-	for _, n := range a.names {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
+func (a *arguments) has(name string) bool { return slices.Contains(a.names, name) }
 
 // call calls what an expression names. caller is the macro of a call block, or nil.
 func (r *run) call(c *call, s *scope, caller *macro) Value {

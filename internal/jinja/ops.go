@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -367,17 +368,7 @@ func (r *run) equal(x, y Value) bool {
 	return x == y
 }
 
-func (r *run) allEqual(a, b []Value) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !r.equal(a[i], b[i]) {
-			return false
-		}
-	}
-	return true
-}
+func (r *run) allEqual(a, b []Value) bool { return slices.EqualFunc(a, b, r.equal) }
 
 // compareNumbers orders two numbers exactly. comparable is false where one is NaN.
 func (r *run) compareNumbers(x, y Value) (order int, comparable bool) {

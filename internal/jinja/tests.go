@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"math/big"
+	"slices"
 )
 
 // tests are those of jinja2.
@@ -21,14 +22,7 @@ func init() {
 		}
 	}
 	of := func(types ...string) f {
-		return is(func(x Value) bool {
-			for _, t := range types {
-				if typeName(x) == t {
-					return true
-				}
-			}
-			return false
-		})
+		return is(func(x Value) bool { return slices.Contains(types, typeName(x)) })
 	}
 	not := func(t f) f { return func(r *run, x Value, a *arguments) bool { return !t(r, x, a) } }
 	tests = map[string]f{

@@ -80,12 +80,7 @@ func mapping(f func(string) string) textMethod {
 }
 
 func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(c rune) bool { return c >= utf8.RuneSelf })
 }
 
 func upper(s string) string {

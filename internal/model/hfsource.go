@@ -145,15 +145,8 @@ func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
 // Follows reports whether a tensor of a Hugging Face folder follows from the configuration, or is of
 // the vision or audio tower beside it.
 func Follows(name string) bool {
-	if OfTower(name) {
-		return true
-	}
-	for _, end := range []string{".rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	return false
+	return OfTower(name) || strings.HasSuffix(name, ".rotary_emb.inv_freq") ||
+		strings.HasSuffix(name, ".attention.bias") || strings.HasSuffix(name, ".attention.masked_bias")
 }
 
 func (s *hfSource) names() (list []string) {

@@ -107,11 +107,7 @@ func (s *Sampler) residual() float64 {
 	scale := s.mass / s.left
 	rest := s.rest[:len(s.p)]
 	for i, q := range s.q[:len(s.p)] {
-		v := s.p[i] - float64(q*scale) // never fused
-		if v < 0 {
-			v = 0
-		}
-		rest[i] = v
+		rest[i] = max(s.p[i]-float64(q*scale), 0) // never fused
 	}
 	return total(rest)
 }
