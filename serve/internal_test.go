@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -221,7 +222,8 @@ func TestCertificateIsReloaded(t *testing.T) {
 		t.Error("files that are not there are taken")
 	}
 	write("one", 1)
-	c, err := LoadTLS(cert, key, slog.New(slog.DiscardHandler))
+	var log bytes.Buffer
+	c, err := LoadTLS(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,6 +242,9 @@ func TestCertificateIsReloaded(t *testing.T) {
 	}
 	if third := name(); !reflect.DeepEqual([][]string{first, second, third}, [][]string{{"one"}, {"two"}, {"two"}}) {
 		t.Error(first, second, third)
+	}
+	if again := name(); again[0] != "two" || strings.Count(log.String(), "cannot be read") != 1 {
+		t.Errorf("%q; each handshake logs that the certificate is none:\n%s", again, &log)
 	}
 }
 

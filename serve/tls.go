@@ -22,9 +22,10 @@ type certificate struct {
 	files [2]string
 	log   *slog.Logger
 
-	mu   sync.Mutex
-	now  *tls.Certificate
-	when [2]time.Time // when the files were written
+	mu     sync.Mutex
+	now    *tls.Certificate
+	when   [2]time.Time // when the files were written
+	warned time.Time
 }
 
 // get is the certificate for a handshake.
@@ -46,7 +47,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		c.now, c.when = &pair, when
 	case c.now == nil:
 		return nil, err
-	default:
+	case time.Since(c.warned) > warnTime: // handshakes are many
+		c.warned = time.Now()
 		c.log.Error("the new certificate cannot be read", "error", err)
 	}
 	return c.now, nil
