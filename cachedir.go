@@ -1,6 +1,7 @@
 package grove
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -36,11 +37,7 @@ func (o *Options) setStore(e *engine.Options, file registry.Head, m *model.Model
 	}
 	e.Model = fmt.Sprint(contents, "\n", m.NewCache().Pages().Layout(), "\n", m.Config.Parameters(), cpu.Active(),
 		o.more.PadType, o.more.PadExperts, o.more.PadUsed, "\n", build)
-	size := o.CacheDirSize
-	if size == 0 {
-		size = defaultCacheDirSize
-	}
-	e.Disk, err = pagestore.Open(o.CacheDir, size)
+	e.Disk, err = pagestore.Open(o.CacheDir, cmp.Or(o.CacheDirSize, defaultCacheDirSize))
 	switch {
 	case errors.As(err, new(*filelock.HeldError)):
 		return optionf("CacheDir", "%v: give each model of each process a folder of its own", err)

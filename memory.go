@@ -34,6 +34,9 @@ const mostMemories = 16
 // mostFolders bounds how many tenants have a folder.
 const mostFolders = 1000
 
+// retryTime is the time until a folder that failed, as where too many files are open, is tried again.
+const retryTime = time.Minute
+
 // memories are the texts of the past, by tenant.
 type memories struct {
 	o MemoryOptions
@@ -46,7 +49,8 @@ type memories struct {
 // memoryUse is a store, and how many generations draft from it.
 type memoryUse struct {
 	*textstore.Store
-	failed      error // why it has no folder, and is in memory alone
+	failed      error     // why it has no folder, and is in memory alone
+	tried       time.Time // when it was to be opened
 	users, last int
 	logged      atomic.Bool // that its folder fails
 }
@@ -89,18 +93,18 @@ func (m *Model) remembered(tenant string) (s *memoryUse, leave func(), err error
 		return nil, nil, engine.ErrClosed
 	}
 	u := r.open[tenant]
-	if u == nil {
+	if u == nil || u.failed != nil && u.users == 0 && time.Since(u.tried) > retryTime {
 		if err := r.closeIdle(); err != nil {
 			slog.Error("memory: texts of a tenant were not kept", "error", err)
 		}
-		u = &memoryUse{}
+		before := u
+		u = &memoryUse{tried: time.Now()}
 		u.Store, u.failed = m.openMemory(tenant)
-		if u.failed != nil {
+		if u.failed != nil && before != nil {
+			u.Store = before.Store
+		} else if u.failed != nil {
 			slog.Error("memory: a tenant's texts are kept in memory alone", "error", u.failed)
-			u.Store, err = textstore.Open("", r.o.Tokens)
-			if err != nil {
-				return nil, nil, err
-			}
+			u.Store, _ = textstore.Open("", r.o.Tokens) // without a folder nothing fails
 		}
 		r.open[tenant] = u
 	}

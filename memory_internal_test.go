@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/grovellm/grove/internal/drafters/textstore"
 	"github.com/grovellm/grove/models"
@@ -84,6 +85,16 @@ func TestMemoryFolderFails(t *testing.T) {
 	}
 	if err := m.Remember("a", "one two three"); err == nil || !strings.Contains(err.Error(), folder) {
 		t.Errorf("a text that is not kept: %v", err)
+	}
+	if err := os.Remove(folder); err != nil { // what failed has passed
+		t.Fatal(err)
+	}
+	for _, tried := range []time.Duration{0, 2 * retryTime} {
+		m.memories.open["a"].tried = time.Now().Add(-tried)
+		err := m.Remember("a", "one two three")
+		if _, missing := os.Stat(folder); (err == nil) != (tried > retryTime) || (missing == nil) != (err == nil) {
+			t.Errorf("%v after it failed: %v, %v", tried, err, missing)
+		}
 	}
 }
 

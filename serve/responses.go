@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -247,12 +248,8 @@ func messagesOf(items []inputItem) (list []message, err error) {
 				return nil, in.Role.fail("%q: want system, developer, user or assistant", role)
 			}
 		case "reasoning":
-			text := in.Content.value.text()
-			if text == "" {
-				text = in.Summary.text()
-			}
 			assistant(in)
-			reason.WriteString(text)
+			reason.WriteString(cmp.Or(in.Content.value.text(), in.Summary.text()))
 		case "function_call", "custom_tool_call":
 			name := qualified(in.Namespace, in.Name)
 			call := newCalledTool(in.CallID, name, argumentsOf(in.Arguments))
