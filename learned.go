@@ -87,8 +87,8 @@ func (l *learned) open(dir, name string) error {
 	case err != nil:
 		return optionf("Learned", "%s: %v: delete the file", l.path, err)
 	}
-	if l.file.Format != learnedFormat { // of another version of grove
-		l.file = learnedFile{Format: learnedFormat}
+	if l.file.Format != learnedFormat || l.file.Drafters == nil { // of another version of grove, or new
+		l.file = learnedFile{learnedFormat, map[string]drafterLearned{}}
 	}
 	return nil
 }
@@ -117,9 +117,6 @@ func (l *learned) set(text string, weights, counts [][]float32) error {
 func (l *learned) note(text string, weights, counts [][]float32) {
 	if l.path == "" || !finite(weights) || !finite(counts) {
 		return
-	}
-	if l.file.Drafters == nil {
-		l.file.Drafters = map[string]drafterLearned{}
 	}
 	l.file.Drafters[text] = drafterLearned{copied(weights), copied(counts)}
 }

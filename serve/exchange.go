@@ -211,7 +211,7 @@ func (s *Server) allowOrigin(x *exchange) bool {
 
 // notFound answers where no endpoint matches, with the status that h, the mux's handler, answers.
 func (x *exchange) notFound(h http.Handler) {
-	d := &discard{header: x.Header()}
+	d := &discard{ResponseWriter: x}
 	h.ServeHTTP(d, x.r)
 	if d.status == http.StatusMethodNotAllowed {
 		x.fail(newError(d.status, "invalid_request_error", "method_not_allowed", "%s %s: want %s", x.r.Method,
@@ -224,11 +224,10 @@ func (x *exchange) notFound(h http.Handler) {
 
 // discard keeps the status of an answer.
 type discard struct {
-	header http.Header
+	http.ResponseWriter
 	status int
 }
 
-func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) WriteHeader(status int)      { d.status = status }
 func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 

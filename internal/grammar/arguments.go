@@ -107,12 +107,8 @@ func (r *raw) characters() charSet {
 }
 
 func (r *raw) holds(text string) bool {
-	set := r.set
-	if set == nil {
-		set = allChars
-	}
 	return !slices.ContainsFunc(r.stops, func(stop string) bool { return strings.Contains(text, stop) }) &&
-		!strings.ContainsFunc(text, func(c rune) bool { return !set.has(c) }) &&
+		!strings.ContainsFunc(text, func(c rune) bool { return r.set != nil && !r.set.has(c) }) &&
 		(r.mixed == nil || !callform.LooksOther(text, *r.mixed))
 }
 

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -145,9 +146,7 @@ func reverse(r *run, x Value, a *arguments) Value {
 		return r.lazy(next)
 	}
 	items := append([]Value(nil), r.elements(x)...)
-	for i, j := 0, len(items)-1; i < j; i, j = i+1, j-1 {
-		items[i], items[j] = items[j], items[i]
-	}
+	slices.Reverse(items)
 	return r.listed(items)
 }
 

@@ -16,12 +16,14 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/grovellm/grove/internal/files/atomicfile"
@@ -119,7 +121,7 @@ func Open(dir string, limit int64) (*Store, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.evict()
+	s.evict(s.limit)
 	return s, nil
 }
 
@@ -182,7 +184,7 @@ func (s *Store) Use(chain []Key) {
 
 // Write keeps a block of size bytes, which fill writes. The block is on the disk when Write returns without an error.
 func (s *Store) Write(k Key, size int64, fill func(io.Writer) error) error {
-	err := atomicfile.Write(s.path(k), func(w io.Writer) error {
+	whole := func(w io.Writer) error {
 		sum := crc32.New(castagnoli)
 		both := io.MultiWriter(w, sum)
 		if _, err := both.Write(k.header(size)); err != nil {
@@ -193,7 +195,14 @@ func (s *Store) Write(k Key, size int64, fill func(io.Writer) error) error {
 		}
 		_, err := w.Write(binary.LittleEndian.AppendUint32(nil, sum.Sum32()))
 		return err
-	})
+	}
+	err := atomicfile.Write(s.path(k), whole)
+	if errors.Is(err, syscall.ENOSPC) { // the disk has less than the limit
+		s.mu.Lock()
+		s.evict(s.bytes - size)
+		s.mu.Unlock()
+		err = atomicfile.Write(s.path(k), whole)
+	}
 	if err != nil {
 		return err
 	}
@@ -204,7 +213,7 @@ func (s *Store) Write(k Key, size int64, fill func(io.Writer) error) error {
 	s.files[k] = f
 	s.bytes += f.size
 	s.stats.Written++
-	s.evict()
+	s.evict(s.limit)
 	return nil
 }
 
@@ -222,8 +231,10 @@ func (s *Store) Read(k Key, size int64, take func(io.Reader) error) error {
 		s.stats.Read++
 		return nil
 	}
-	s.stats.Refused++
-	s.remove(k)
+	if f != nil || errors.Is(err, fs.ErrNotExist) { // else it may be there, such as where too many files are open
+		s.stats.Refused++
+		s.remove(k)
+	}
 	return fmt.Errorf("%s: %w: it is left out", s.path(k), err)
 }
 
@@ -260,14 +271,14 @@ func (s *summed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// evict removes the blocks not used for longest, until the others are within the limit.
-func (s *Store) evict() {
-	if s.bytes <= s.limit {
+// evict removes the blocks not used for longest, until the others have so many bytes at most.
+func (s *Store) evict(most int64) {
+	if s.bytes <= most {
 		return
 	}
 	sooner := func(a, b Key) int { return s.files[a].used.Compare(s.files[b].used) }
 	for _, k := range slices.SortedFunc(maps.Keys(s.files), sooner) {
-		if s.bytes <= s.limit {
+		if s.bytes <= most {
 			return
 		}
 		s.remove(k)

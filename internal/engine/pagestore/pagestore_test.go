@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -154,6 +155,62 @@ func TestLimit(t *testing.T) {
 	s = open(t, dir, 1)
 	if len(s.files) != 0 || s.bytes != 0 {
 		t.Errorf("%d files are left of none", len(s.files))
+	}
+}
+
+// A disk that has less room than the limit gives it to the newest blocks, as the limit does.
+func TestDiskFull(t *testing.T) {
+	s := open(t, t.TempDir(), 1<<20)
+	defer s.Close()
+	for n := range 3 {
+		write(t, s, n)
+	}
+	s.Use([]Key{key(0)})
+	full := true
+	if err := s.Write(key(3), blockSize, func(w io.Writer) error {
+		if full {
+			full = false
+			return &os.PathError{Op: "write", Path: "a file", Err: syscall.ENOSPC}
+		}
+		_, err := w.Write(block(3))
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	for n, want := range []int{1, 0, 1, 1} {
+		if known := s.Known([]Key{key(n)}); known != want {
+			t.Errorf("%d of block %d, want %d", known, n, want)
+		}
+	}
+	if err := s.Write(key(4), blockSize, func(io.Writer) error { return syscall.ENOSPC }); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a disk without room: %v", err)
+	}
+	if got := s.Stats(); got.Blocks != 2 || got.Written != 4 {
+		t.Errorf("the store says %+v", got)
+	}
+}
+
+// A block that cannot be opened for now, such as where too many files are open, stays.
+func TestNotOpened(t *testing.T) {
+	s := open(t, t.TempDir(), 1<<20)
+	defer s.Close()
+	write(t, s, 0)
+	path, aside := s.path(key(0)), filepath.Join(t.TempDir(), "aside")
+	if err := os.Rename(path, aside); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(path, path); err != nil { // it leads to itself
+		t.Skip(err)
+	}
+	if _, err := read(s, 0); err == nil || errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if err := os.Rename(aside, path); err != nil {
+		t.Fatal(err)
+	}
+	b, err := read(s, 0)
+	if got := s.Stats(); err != nil || !bytes.Equal(b, block(0)) || got.Blocks != 1 || got.Refused > 0 {
+		t.Errorf("%v; the store says %+v", err, got)
 	}
 }
 
