@@ -124,6 +124,9 @@ func (cmd *serveCmd) Run(p *command.Program) error {
 	case err := <-served: // a signal, or the listener failed
 		return err
 	case err := <-ready:
+		if ctx.Err() != nil { // the signal ended the load
+			return <-served
+		}
 		if err != nil {
 			stop()
 			<-served
@@ -177,9 +180,7 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 	if o.Memory, err = parseSize(cmd.ModelMemory); err != nil {
 		return o, command.Usagef("--model-memory %q: %v", cmd.ModelMemory, err)
 	}
-	if o.Memory == 0 {
-		o.Memory = memory.Available()
-	}
+	o.Memory = cmp.Or(o.Memory, memory.Available())
 	if cmd.Keys != "" {
 		if o.Keys, err = readKeys(cmd.Keys); err != nil {
 			return o, fmt.Errorf("--keys: %w", err)

@@ -157,6 +157,34 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// SIGTERM ends the server while its model loads, as it does later.
+func TestServeEndsWhileLoading(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("processes cannot be interrupted there")
+	}
+	c := exec.Command(os.Args[0], "serve", "--port", "0", "--threads", "1", "--pad", "300M", "--pad-type", "bf16")
+	c.Env = append(os.Environ(), asCommand+"=1")
+	log, err := c.StderrPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	lines := bufio.NewReader(log)
+	if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "msg=loading") {
+		t.Fatal(line, err)
+	}
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(lines)
+	if err := errors.Join(err, c.Wait()); err != nil || strings.Contains(string(rest), "grove serve:") {
+		t.Errorf("%v\n%s", err, rest)
+	}
+}
+
 // Keys come from a file, without its comments, and prompts are not in the log.
 func TestServeKeys(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
