@@ -312,8 +312,7 @@ func (s *Store) take(p *segment) (err error) {
 		if p.filed {
 			err = s.cutLog(p.to)
 		} else { // the texts stay in the log, and become a file with the next one
-			list = apart
-			gone = nil
+			list, gone = apart, nil
 		}
 	}
 	total := 0

@@ -140,7 +140,8 @@ func (s *Store) list() error {
 				return err
 			}
 		case whole && wrong == nil && len(b) == len(Key{}) && err == nil:
-			s.files[Key(b)] = &file{info.Size(), info.ModTime()}
+			used := slices.MinFunc([]time.Time{info.ModTime(), time.Now()}, time.Time.Compare) // clocks were wrong
+			s.files[Key(b)] = &file{info.Size(), used}
 			s.bytes += info.Size()
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 const blockSize = 10_000
@@ -187,6 +188,28 @@ func TestDiskFull(t *testing.T) {
 	}
 	if got := s.Stats(); got.Blocks != 2 || got.Written != 4 {
 		t.Errorf("the store says %+v", got)
+	}
+}
+
+// Blocks that were used while the clock was ahead give way to new ones.
+func TestClockWasAhead(t *testing.T) {
+	dir, later := t.TempDir(), time.Now().Add(1000*time.Hour)
+	s := open(t, dir, 1<<20)
+	for n := range 3 {
+		write(t, s, n)
+		if err := os.Chtimes(s.path(key(n)), later, later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	size := s.Stats().Bytes
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir, size)
+	defer s.Close()
+	write(t, s, 3)
+	if got := s.Stats(); s.Known([]Key{key(3)}) != 1 || got.Blocks != 3 {
+		t.Errorf("the new block is gone: the store says %+v", got)
 	}
 }
 
