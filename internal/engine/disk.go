@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/grovellm/grove/internal/engine/pagestore"
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -38,9 +40,9 @@ type disk struct {
 	changed sync.Cond
 	waiting []save // to be written
 	writing bool   // the goroutine writes one
-	hurry   bool   // it is to end early
 	closed  bool
 	ended   chan struct{} // closed when the goroutine has ended
+	hurry   atomic.Bool   // it is to end early what it writes
 }
 
 // save is a text to be written.
@@ -67,8 +69,12 @@ func newDisk(store *pagestore.Store, model string, report func(error)) *disk {
 	return d
 }
 
-// close waits until all that was kept is written.
+// closeTime is how long close waits at most: a server that is told to end is killed soon after.
+var closeTime = 10 * time.Second
+
+// close waits until what was kept is written, as far as there is time.
 func (d *disk) close() {
+	defer time.AfterFunc(closeTime, d.release).Stop()
 	d.mu.Lock()
 	d.closed = true
 	d.changed.Broadcast()
@@ -84,17 +90,11 @@ func (d *disk) release() {
 		s.free()
 	}
 	d.waiting = nil
-	d.hurry = true
+	d.hurry.Store(true)
 	for d.writing {
 		d.changed.Wait()
 	}
-	d.hurry = false
-}
-
-func (d *disk) hurries() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.hurry
+	d.hurry.Store(false)
 }
 
 // chain is the keys of the whole blocks of a text.
@@ -198,7 +198,7 @@ func (d *disk) write(s *save) (err error) {
 	}
 	used := chain
 	for _, pages := range s.cache.KeptStates() {
-		if pages < blockPages || d.hurries() {
+		if pages < blockPages || d.hurry.Load() {
 			continue
 		}
 		end := ending(chain, s.text, pages)
@@ -227,7 +227,7 @@ func (d *disk) write(s *save) (err error) {
 
 // writeBlocks writes the blocks of a cache that are not there.
 func (d *disk) writeBlocks(cache *nn.Cache, chain []pagestore.Key) error {
-	for i := d.store.Known(chain); i < len(chain) && !d.hurries(); i++ {
+	for i := d.store.Known(chain); i < len(chain) && !d.hurry.Load(); i++ {
 		err := d.store.Write(chain[i], cache.Pages().PageBytes()*blockPages, func(w io.Writer) error {
 			return cache.WritePages(w, i*blockPages, blockPages)
 		})

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/grovellm/grove/internal/engine/pagestore"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
+)
+
+// Where a disk is slow, the end waits for a while for what is to be written, and not for all.
+func TestCloseWithSlowDisk(t *testing.T) {
+	shape, err := synth.Lookup("tiny-qwen3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := synth.Write(context.Background(), path, shape, synth.Options{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Open(path, model.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	dir := t.TempDir()
+	store, err := pagestore.Open(dir, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := os.RemoveAll(dir); err != nil { // so that each write is reported, and ends when the test lets it
+		t.Fatal(err)
+	}
+	defer func(before time.Duration) { closeTime = before }(closeTime)
+	closeTime = time.Millisecond
+	writes, goOn := make(chan error, 1+mostSaves), make(chan struct{})
+	d := newDisk(store, "", func(err error) {
+		writes <- err
+		<-goOn
+	})
+	tokens := make([]int32, blockRows+1)
+	for i := range mostSaves {
+		d.mu.Lock()
+		d.waiting = append(d.waiting, save{text: tokens, cache: m.NewCache()})
+		d.changed.Broadcast()
+		d.mu.Unlock()
+		if i == 0 {
+			<-writes
+		}
+	}
+	ended := make(chan struct{})
+	go func() {
+		d.close()
+		close(ended)
+	}()
+	left := func() int {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.waiting)
+	}
+	for end := time.Now().Add(20 * time.Second); left() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d texts wait to be written", left())
+		}
+	}
+	close(goOn)
+	<-ended
+	if len(writes) > 0 {
+		t.Error("another text was written")
+	}
+}
