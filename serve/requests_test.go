@@ -152,8 +152,8 @@ func TestTokenIDs(t *testing.T) {
 				ids = append(ids, int32(id.(float64)))
 			}
 			text := m.Tokenizer().Decode(ids, tokenizer.DecodeOptions{Continue: true})
-			if content, _ := at(c, place).(string); !call && utf8.ValidString(text) && (!strings.HasPrefix(text, content) || !stop &&
-				text != content) {
+			content, _ := at(c, place).(string)
+			if !call && utf8.ValidString(text) && (!strings.HasPrefix(text, content) || !stop && text != content) {
 				rt.Fatalf("tokens of %q, text %q", text, content)
 			}
 		}

@@ -238,7 +238,7 @@ func TestCallsWithoutIDs(t *testing.T) {
 }
 
 // A template that leaves out the calls beside text, as some of DeepSeek's do, gets the calls.
-func TestCallsBesideText(t *testing.T) {
+func TestCallsWithText(t *testing.T) {
 	t.Parallel()
 	template := strings.Replace(toolTemplates["deepseek-r1"], "{% if m.tool_calls %}",
 		"{% if m.tool_calls and m.content is none %}", 1)
