@@ -576,8 +576,9 @@ func TestGemma4Fields(t *testing.T) {
 	}
 }
 
-// attn_factor multiplies YaRN's own factor of attention, as in vLLM, and attention_factor is the whole.
-func TestAttnFactor(t *testing.T) {
+// attn_factor multiplies YaRN's own factor of attention, as in vLLM, and attention_factor is the whole. The context is
+// the original one times YaRN's factor, if that is more, as in vLLM too.
+func TestYarnFields(t *testing.T) {
 	shape, err := synth.Lookup("tiny-qwen3")
 	if err != nil {
 		t.Fatal(err)
@@ -591,6 +592,11 @@ func TestAttnFactor(t *testing.T) {
 			t.Fatal(err)
 		}
 		return got
+	}
+	// The cards of Qwen 3 have rope_scaling added and max_position_embeddings left as it is.
+	logits("original_max_position_embeddings", float64(shape.Context))
+	if c, err := model.ReadFolder(f.dir); err != nil || c.Context != 4*shape.Context {
+		t.Errorf("a context of %d with YaRN's factor of 4, %v: want %d", c.Context, err, 4*shape.Context)
 	}
 	own := 1 + math.Log(4)/10
 	// As of DeepSeek-R1-0528-Qwen3-8B, whose attention is not multiplied at all.

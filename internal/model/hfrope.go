@@ -169,6 +169,7 @@ func (r *hfRope) yarn(c *Config) error {
 	y := &Yarn{Fast: cmp.Or(r.Fast, 32), Slow: cmp.Or(r.Slow, 1), Between: r.Truncate != nil && !*r.Truncate}
 	c.Rope.Yarn, c.Rope.Scale = y, r.Factor
 	c.Rope.Original = int(cmp.Or(r.Original, float64(c.Context)))
+	c.Context = max(c.Context, int(min(float64(c.Rope.Original)*r.Factor, maxContext))) // as in vLLM
 	switch {
 	case r.AttnFactor != 0:
 		c.Rope.setAttn(r.AttnFactor / y.factor(r.Factor))

@@ -80,6 +80,7 @@ func TestPublishedConfig(t *testing.T) {
 	short := want
 	short.Block = 8
 	long := want // as exporters have heads that were trained on short texts
+	long.Context = 131072
 	long.Rope.Scale, long.Rope.Original = 32, 4096
 	long.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
 	for _, c := range []struct {
