@@ -240,28 +240,32 @@ func (k *keys) has(key string) bool                      { return k.Has(k.name(k
 
 // readRope reads the rotation of positions.
 func (c *Config) readRope(k *keys, a *architecture) error {
+	factor := k.float("rope.scaling.factor", k.float("rope.scale_linear", 0)) // the old name; 0: none
 	c.Rope = RopeConfig{
 		Base:       k.float("rope.freq_base", 10000),
 		Dims:       k.int("rope.dimension_count", c.HeadDim),
 		Neighbours: a.neighbours,
-		Scale:      1,
+		Scale:      cmp.Or(factor, 1),
 		Attn:       k.float("rope.scaling.attn_factor", 0),
 		Original:   k.int("rope.scaling.original_context_length", 0),
 	}
-	factor := k.float("rope.scaling.factor", k.float("rope.scale_linear", 0)) // the old name; 0: none
-	kind := k.string("rope.scaling.type", "linear")                           // llama.cpp's default
+	kind := k.string("rope.scaling.type", "linear") // llama.cpp's default
 	switch kind {
 	case "none":
-		return nil
+		c.Rope.Scale = 1
 	case "linear", "longrope":
 	case "yarn":
 		c.Rope.Yarn = &Yarn{Fast: k.float("rope.scaling.yarn_beta_fast", 32), Slow: k.float("rope.scaling.yarn_beta_slow", 1),
 			LogMul: k.float("rope.scaling.yarn_log_multiplier", 0), Between: !k.bool(yarnTruncate, true)}
 		c.Rope.Original = cmp.Or(c.Rope.Original, c.Context)
-		// It is attention_factor of config.json, the whole factor, or, as a number below 1 must be, attn_factor.
+		own := c.Rope.Yarn.factor(c.Rope.Scale)
+		if math.Abs(c.Rope.Attn/own-1) < 1e-6 { // early files of OLMo 3 have attention_factor, the whole, in the wrong key
+			c.Rope.Attn = 0
+		}
+		// It is attention_factor of config.json, or, as a number below 1 must be, attn_factor.
 		if x := k.float("rope.scaling.yarn_attn_factor", 0); x != 0 {
 			if x >= 1 && !a.latent {
-				x /= c.Rope.Yarn.factor(cmp.Or(factor, 1))
+				x /= own
 			}
 			c.Rope.setAttn(x * cmp.Or(c.Rope.Attn, 1))
 		}
@@ -269,7 +273,6 @@ func (c *Config) readRope(k *keys, a *architecture) error {
 		return fmt.Errorf("key %q is %q: want none, linear, yarn or longrope "+
 			"(Llama 3's scaling is the tensor rope_freqs.weight)", k.name("rope.scaling.type"), kind)
 	}
-	c.Rope.Scale = cmp.Or(factor, c.Rope.Scale)
 	return nil
 }
 

@@ -259,6 +259,10 @@ func TestYarnKeysAreObeyed(t *testing.T) {
 		if !sameBits(logits(map[string]any{"yarn_attn_factor": usual}), base) {
 			t.Errorf("%s: rope.scaling.yarn_attn_factor = %g is not YaRN's own factor", s.Arch, usual)
 		}
+		// So does the same number in attn_factor, where early files of OLMo 3 have it.
+		if !sameBits(logits(map[string]any{"attn_factor": float32(usual)}), base) {
+			t.Errorf("%s: rope.scaling.attn_factor = %g is applied beside YaRN's own factor", s.Arch, usual)
+		}
 		twice := map[string]any{"yarn_attn_factor": 2 * usual, "yarn_log_multiplier": float32(0.5)}
 		if !sameBits(logits(twice), logits(map[string]any{"attn_factor": float32(2)})) {
 			t.Errorf("%s: rope.scaling.yarn_attn_factor is not the whole factor", s.Arch)

@@ -56,10 +56,9 @@ func (r *Recipe) follow(m *model.Model) error {
 		return fmt.Errorf("an MLP of width %d, where the head %s that it starts as has %d: want as wide a one, or a wider one", r.FFN, r.Start, h.FFN)
 	}
 	r.Heads, r.KVHeads = h.Heads, h.KVHeads
-	r.HeadDim = h.HeadDim
 	r.RopeBase, r.rope = h.Rope.Base, &h.Rope
 	r.Taps, r.From = h.Taps, nil
-	r.DraftVocab = len(h.Tokens)
+	r.HeadDim, r.DraftVocab = h.HeadDim, len(h.Tokens)
 	r.Started, r.tokens = started, h.Tokens
 	return nil
 }

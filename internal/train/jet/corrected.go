@@ -78,8 +78,7 @@ func (r CorrectedRecipe) For(m *model.Model) (CorrectedRecipe, error) {
 	r.Block, r.ShortBlock = n.Block, min(r.ShortBlock, n.Block)
 	r.Layers = n.Layers
 	r.Heads, r.KVHeads = n.Config.Heads, n.KVHeads
-	r.HeadDim = n.HeadDim
-	r.FFN = n.FFN
+	r.HeadDim, r.FFN = n.HeadDim, n.FFN
 	r.RopeBase, r.Rope = n.Config.Rope.Base, &n.Config.Rope
 	r.Taps, r.From = n.Taps, nil
 	r.Anchor = false // a row of the DFlash head drafts its own place

@@ -99,8 +99,7 @@ func (r *Recipe) Prepare(j *train.Job) error {
 		return err
 	}
 	r.Heads, r.KVHeads = h.Heads, h.KVHeads
-	r.HeadDim = h.HeadDim
-	r.FFN = h.FFN
+	r.HeadDim, r.FFN = h.HeadDim, h.FFN
 	r.RopeBase, r.Rope = h.Rope.Base, &h.Rope
 	r.Taps, r.From = h.Taps, nil
 	r.DraftVocab = len(h.Tokens)
