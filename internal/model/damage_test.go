@@ -124,7 +124,7 @@ func TestConfigRefusals(t *testing.T) {
 		{"intermediate_size", 0, "intermediate_size"},
 		{"rms_norm_eps", 0, "epsilon"},
 		{"rope_theta", -1, "rope base"},
-		{"rope_scaling", map[string]any{"rope_type": "dynamic", "factor": 4}, "rope_scaling"},
+		{"rope_scaling", map[string]any{"rope_type": "dynamic", "factor": 4}, "or the type default"},
 		{"rope_scaling", map[string]any{"rope_type": "llama3", "factor": 4}, "rope_scaling"},
 		{"hidden_size", "wide", "hidden_size"},
 	} {

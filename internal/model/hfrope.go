@@ -148,7 +148,8 @@ func (r *hfRope) apply(c *Config) error {
 		c.Rope.Factors = Llama3Factors(c.Rope.Base, c.Rope.Dims, r.Factor, r.Low, r.High, r.Original)
 	case "dynamic":
 		if !(r.Alpha > 0) || r.Factor != 0 && r.Factor != 1 || c.Rope.Dims < 4 {
-			return fmt.Errorf("rope_scaling: dynamic with alpha %g and factor %g: want a positive alpha, without factor", r.Alpha, r.Factor)
+			return fmt.Errorf("rope_scaling: dynamic with alpha %g and factor %g: want a positive alpha without factor, "+
+				"or the type default, which is the same within max_position_embeddings", r.Alpha, r.Factor)
 		}
 		c.Rope.Base *= math.Pow(r.Alpha, float64(c.Rope.Dims)/float64(c.Rope.Dims-2))
 	case "yarn":

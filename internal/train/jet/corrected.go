@@ -83,8 +83,7 @@ func (r CorrectedRecipe) For(m *model.Model) (CorrectedRecipe, error) {
 	r.Taps, r.From = n.Taps, nil
 	r.Anchor = false // a row of the DFlash head drafts its own place
 	// The block has learned: it is to follow the correction, not to begin anew. Other rates were not measured.
-	r.Optimizer.MuonRate = 0.001
-	r.Optimizer.Rate = 0.002
+	r.Optimizer.MuonRate, r.Optimizer.Rate = 0.001, 0.002
 	r.ShortUntil = 0
 	r.start = n
 	r.Started, err = train.FingerprintFile(r.Start)
