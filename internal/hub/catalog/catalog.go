@@ -189,6 +189,9 @@ var part = regexp.MustCompile(`-\d{5}-of-\d{5}$`)
 
 // nameOf is the name of a file without its ending and part number, or of a folder.
 func nameOf(path string) string {
+	if whole, err := filepath.Abs(path); err == nil { // of the current folder too
+		path = whole
+	}
 	return part.ReplaceAllString(strings.TrimSuffix(filepath.Base(path), ".gguf"), "")
 }
 

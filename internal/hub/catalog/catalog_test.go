@@ -154,6 +154,15 @@ func TestRepositoryOfFiles(t *testing.T) {
 	}
 }
 
+// The current folder has its own name.
+func TestCurrentFolder(t *testing.T) {
+	f := write(t)
+	t.Chdir(filepath.Join(f.dir, "tiny-qwen3-hf"))
+	if list, _, err := catalog.Find("."); err != nil || len(list) != 1 || list[0].Name != "tiny-qwen3-hf" {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
 // A folder whose weights are not there yet, and a file with weights of an unknown type, are left out with a note, as a
 // file that is cut short is.
 func TestUnusableModels(t *testing.T) {
