@@ -52,7 +52,7 @@ var (
 	partPattern = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(\.\w+)$`)
 	// shardPattern are shards without numbers, such as layers-0, which only the index counts.
 	shardPattern = regexp.MustCompile(`^(?:layers-\d+|outside|(?:model[-_])?mtp)\.safetensors$`)
-	mixPattern   = regexp.MustCompile(`_K_(?:XL|L|M|S)$`)
+	mixPattern   = regexp.MustCompile(`(_K|_0)_(?:XL|L|M|S)$`)
 	typePattern  = regexp.MustCompile(`(?i)(?:^|[-._/])((?:IQ|TQ|Q)\d\w*|BF16|FP?16|FP?32|MXFP4\w*|NVFP4\w*)`)
 )
 
@@ -60,9 +60,13 @@ var (
 // its kernels are among the fastest, and its error is small for its size.
 var preferred = strings.Fields("Q4_K_M Q4_K_S Q4_0 Q4_1 Q5_K_M Q5_K_S Q5_0 Q5_1 Q6_K Q8_0 BF16 F16 F32")
 
+// mixes are names of files whose matrices are of several types, with one of these.
+var mixes = map[string]string{"IQ2_M": "IQ2_S", "IQ3_XS": "IQ3_XXS", "IQ3_M": "IQ3_S", "Q8_K": "Q8_0"}
+
 // Runs says whether grove runs files of a type, by its name.
 func Runs(typ string) bool {
-	t, err := tensor.ParseType(strings.TrimSuffix(mixPattern.ReplaceAllString(typ, "_K"), "_MOE"))
+	name := mixPattern.ReplaceAllString(strings.TrimSuffix(typ, "_MOE"), "$1")
+	t, err := tensor.ParseType(cmp.Or(mixes[name], name))
 	return typ == "" || typ == folderType || typ == torchType || err == nil && t.Decodes()
 }
 
@@ -111,7 +115,11 @@ func typeOf(stem string) string {
 	if found == nil {
 		return ""
 	}
-	return strings.Replace(strings.ToUpper(found[len(found)-1][1]), "FP", "F", 1)
+	typ := strings.ToUpper(found[len(found)-1][1])
+	if width, ok := strings.CutPrefix(typ, "FP"); ok {
+		return "F" + width
+	}
+	return typ
 }
 
 // folder is the model of config.json and the weights beside it, if there is one.
