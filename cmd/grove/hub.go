@@ -157,8 +157,8 @@ func fetchModel(ctx context.Context, c *hub.Client, name hub.Name) (l *hub.Listi
 	}
 	check := func(dir string) error { return checkFolder(c, dir) }
 	if m.Path != "." {
-		check = nil
-		if a := l.Architecture; a != "" && !model.Runs(a) && !model.IsHead(a) {
+		check = nil // clip is of the projector beside a model, which the hub gives for some repositories
+		if a := l.Architecture; a != "" && a != "clip" && !model.Runs(a) && !model.IsHead(a) {
 			return l, m, "", fmt.Errorf("%s: grove does not run architecture %s", name.Repo, command.PlainText(a))
 		}
 	}

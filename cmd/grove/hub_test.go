@@ -232,6 +232,17 @@ func TestPullHead(t *testing.T) {
 	}
 }
 
+// Of some repositories the hub gives the architecture of the projector beside the model.
+func TestPullWithProjector(t *testing.T) {
+	data, err := os.ReadFile(tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"m-MTP-Q8_0.gguf": string(data), "mmproj-m-F16.gguf": "x"}
+	fakeHub(t, map[string]map[string]string{"org/m": files}, "clip", 0)
+	must(t, "", "pull", "org/m")
+}
+
 // What grove does not run is refused before its weights are fetched.
 func TestPullRefuses(t *testing.T) {
 	weights := fakeHub(t, map[string]map[string]string{
