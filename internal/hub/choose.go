@@ -49,7 +49,7 @@ var (
 	folderFiles = strings.Fields(`config.json generation_config.json tokenizer.json tokenizer_config.json
 		special_tokens_map.json chat_template.jinja chat_template.json
 		additional_chat_templates/tool_use.jinja vocab_mapping.pt 1_Pooling/config.json ` + Manifest)
-	partPattern = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(\.\w+)$`)
+	partPattern = regexp.MustCompile(`^(.*)-(\d+)-of-(\d+)(\.\w+)$`)
 	// shardPattern are shards without numbers, such as layers-0, which only the index counts.
 	shardPattern = regexp.MustCompile(`^(?:layers-\d+|outside|(?:model[-_])?mtp)\.safetensors$`)
 	mixPattern   = regexp.MustCompile(`(_K|_0)_(?:XL|L|M|S)$`)
