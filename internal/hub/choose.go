@@ -161,8 +161,16 @@ func folder(files []File, has map[string]File) []Model {
 
 // Whole returns an error where parts are missing.
 func (m *Model) Whole() error {
-	have := len(slices.DeleteFunc(slices.Clone(m.Files), func(f File) bool { return !partPattern.MatchString(f.Path) }))
-	if have != m.parts {
+	have, beyond := 0, 0
+	for _, f := range m.Files {
+		if p := partPattern.FindStringSubmatch(f.Path); p != nil {
+			have++
+			if strings.Trim(p[2], "0") == "" { // counted from 0 up to the number of parts, as gpt-oss's
+				beyond = 1
+			}
+		}
+	}
+	if have != m.parts && have != m.parts+beyond {
 		return fmt.Errorf("%s: %d of %d parts are there", m.Path, have, m.parts)
 	}
 	return nil
