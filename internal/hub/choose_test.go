@@ -77,8 +77,8 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%q of %.40q: %v, want %s", x.what, x.files, err, x.fails)
 		}
 	}
-	m, err := Choose(filesOf(folder+" grove.json additional_chat_templates/tool_use.jinja"), "")
-	if err != nil || len(m.Files) != 6 || m.Files[3].Path != Manifest {
+	m, err := Choose(filesOf(folder+" grove.json additional_chat_templates/tool_use.jinja 1_Pooling/config.json"), "")
+	if err != nil || len(m.Files) != 7 || m.Files[4].Path != Manifest {
 		t.Errorf("%+v, %v", m.Files, err)
 	}
 	// Qwen's folders in FP8 have shards without numbers; Mistral's have all weights twice.

@@ -173,6 +173,11 @@ func (f *finder) add(path string, c model.Config, err error) {
 	if err == nil { // weights may be missing, or of a type that nothing computes with
 		_, err = (&Model{Path: path}).Bytes()
 	}
+	if err != nil { // an EAGLE-2 head's config.json is that of a model
+		if _, none := heads.Describe(registry.Head{Name: path}); none == nil {
+			err = model.ErrHead
+		}
+	}
 	switch {
 	case errors.Is(err, model.ErrHead):
 		f.heads = append(f.heads, path)

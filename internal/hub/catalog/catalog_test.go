@@ -154,6 +154,35 @@ func TestRepositoryOfFiles(t *testing.T) {
 	}
 }
 
+// The folder of an EAGLE-2 head has the config.json of a model, and is none.
+func TestHeadLikeModel(t *testing.T) {
+	f, dir := write(t), t.TempDir()
+	target, err := model.ReadFolder(filepath.Join(f.dir, "tiny-llama2-hf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(1, 3)), "eagle2", target, tensor.F32)
+	weights, err := synthetic.Tensors(&c, tensor.F32, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := tensor.FromFloat32s("output.weight", tensor.F32, []int{target.Vocab, target.Hidden},
+		make([]float32, target.Vocab*target.Hidden))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := filepath.Join(dir, "head")
+	err = errors.Join(headfile.WriteFolder(head, &c, append(weights, output), synthetic.Tokens(&c, 1)),
+		os.Symlink(filepath.Join(f.dir, "tiny-llama2-hf"), filepath.Join(dir, "m")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, notes, err := catalog.Find(dir)
+	if err != nil || len(list) != 1 || !slices.Equal(list[0].Heads, []string{head}) || notes != nil {
+		t.Errorf("%+v, %q, %v", list, notes, err)
+	}
+}
+
 // The current folder has its own name.
 func TestCurrentFolder(t *testing.T) {
 	f := write(t)
