@@ -172,7 +172,7 @@ func checkFolder(c *hub.Client, dir string) error {
 	if errors.Is(err, model.ErrHead) {
 		_, err = headfile.ReadFolder(dir)
 	} else if _, missing := os.Stat(filepath.Join(dir, "tokenizer.json")); err == nil && missing != nil {
-		c.Note("it has no tokenizer.json, so it reads and writes token ids only: for text, take a GGUF file of the model")
+		c.Note("it has no tokenizer.json: a model reads and writes token ids alone then, and a GGUF file of it text; a draft head needs none")
 	}
 	return err
 }
