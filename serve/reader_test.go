@@ -58,6 +58,8 @@ func TestReader(t *testing.T) {
 		{"gptoss", false, false, "<|channel|>anal", "", "", nil},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assis", "Hm", "", nil},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>", "Hm", "", nil},
+		{"lfm", false, false, `A<|calls_start|>[f(a="x\n')]", b="1", c='\n')]<|calls_end|>`, "", "A",
+			[]string{`{"a": "x\n')]", "b": "1", "c": "\\n"}`}},
 		{"llama", false, false, `{"name": "f", "parameters": {"a": null}}`, "", "", []string{`{"a": null}`}},
 		{"llama", false, false, `A {"name": "f"`, "", `A {"name": "f"`, nil},
 		{"hermes", false, false, "A\n<tool_call>\n{\"na", "", "A", nil},

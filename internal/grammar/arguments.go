@@ -199,8 +199,9 @@ func (c *schemas) argument(value conj, f *callform.Form) *expr {
 	a := &f.Arguments
 	shapes := c.shapes(value)
 	other, text := alt(), alt()
+	quoted := len(a.Other.Close) == 0 && a.Nested.Quote == callform.JSON.Quote // as LFM2 writes strings itself
 	for _, s := range shapes {
-		if s.kind == isString {
+		if s.kind == isString && !quoted {
 			continue
 		}
 		if s.value == nil {

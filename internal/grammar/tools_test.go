@@ -65,6 +65,10 @@ func TestTools(t *testing.T) {
 		{"gptoss", Source{}, []string{"\xff<|channel|>\xffanalysis\xff<|message|>\xffHm\xff<|end|>\xff\xff<|assistant|>\xff to=functions.now\xff<|channel|>\xffcommentary json\xff<|message|>\xff{}",
 			"<|channel|>final<|message|>Hi", "\xff<|channel|>\xffcommentary to=functions.now <|constrain|>json\xff<|message|>\xff{}",
 			"<|channel|>analysis to=functions.now <|constrain|>json<|message|>{}"}, []string{"Hi"}},
+		{"lfm", Source{Tools: []Tool{{"say", `{"properties": {"it": {"type": "string"}, "how": {"enum": ["low", 1]}}}`}}},
+			[]string{`<|calls_start|>[say(it='a "b"')]<|calls_end|>`,
+				`Well.<|calls_start|>[say(it="a\n\"b\"", how="low")]<|calls_end|>`},
+			[]string{`<|calls_start|>[say(it=a)]<|calls_end|>`, `<|calls_start|>[say(how="high")]<|calls_end|>`}},
 		{"command-r", Source{}, []string{"Hello"}, []string{"Action: "}},
 		{"gptoss", Source{Must: true}, []string{"<|channel|>analysis<|message|>Hm<|end|><|assistant|> to=functions.now<|channel|>commentary json<|message|>{}"},
 			[]string{"<|channel|>final<|message|>Hi"}},
@@ -77,7 +81,10 @@ func TestTools(t *testing.T) {
 			c.s.Marks = callform.AllMarks[0]
 		}
 		if c.form != "" {
-			c.s.Tools, c.s.Form = tools, formOf(t, c.form)
+			c.s.Form = formOf(t, c.form)
+			if c.s.Tools == nil {
+				c.s.Tools = tools
+			}
 		}
 		g, err := c.s.Compile()
 		if err != nil {
