@@ -58,6 +58,9 @@ func TestReader(t *testing.T) {
 		{"gptoss", false, false, "<|channel|>anal", "", "", nil},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assis", "Hm", "", nil},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>", "Hm", "", nil},
+		{"qwen-coder", false, false, "Well <func\n<function=f>\n<parameter=a>\nx\n</parameter>\n</function>\n</tool_call>\n" +
+			"<tool_call>\n<function=f>\n</function>\n</tool_call>", "", "Well <func", []string{`{"a": "x"}`, "{}"}},
+		{"qwen-coder", false, false, "<function=f>\n</function>\n</tool_call>", "", "", []string{"{}"}},
 		{"lfm", false, false, `A<|calls_start|>[f(a="x\n')]", b="1", c='\n')]<|calls_end|>`, "", "A",
 			[]string{`{"a": "x\n')]", "b": "1", "c": "\\n"}`}},
 		{"llama", false, false, `{"name": "f", "parameters": {"a": null}}`, "", "", []string{`{"a": null}`}},

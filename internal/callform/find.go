@@ -134,6 +134,11 @@ func (p *probe) fill(form *Form, f *formOf) (err error) {
 		a.Strings = append(a.Strings, Value{part(s[0]), part(s[1])})
 	}
 	a.Other = Value{part(f.other[0]), part(f.other[1])}
+	first := strings.TrimLeft(f.first, space)
+	bare := strings.TrimLeft(strings.TrimPrefix(first, form.First.Mark()), space)
+	if strings.HasPrefix(bare, "<function=") { // Qwen3-Coder often leaves out the tag around the first
+		form.Also = []Opening{{part(bare), a.Open}}
+	}
 	if f.thought[0] == Channels.Begin { // gpt-oss itself names the function behind the channel, which is either
 		for _, channel := range []string{"commentary", "analysis"} {
 			first := part("<|channel|>" + channel + " to=functions.")

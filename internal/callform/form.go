@@ -44,7 +44,8 @@ func (f *Form) Ways() []*Form {
 	list := []*Form{f}
 	for _, o := range f.Also {
 		way := *f
-		way.First, way.Arguments.Open = o.First, o.Open
+		way.First, way.After = o.First, o.First
+		way.Arguments.Open = o.Open
 		list = append(list, &way)
 	}
 	return list

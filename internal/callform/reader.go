@@ -16,7 +16,8 @@ type Kinds func(tool, argument string) (text, other bool)
 
 // Reader parts the text of a turn, as it comes, into reasoning, content and calls.
 type Reader struct {
-	form  *Form
+	ways  []*Form // as the first call may begin
+	form  *Form   // of the calls
 	kinds Kinds
 	state callState
 	held  string
@@ -52,7 +53,7 @@ func (f *Form) NewReader(kinds Kinds) *Reader {
 	if kinds == nil {
 		kinds = func(string, string) (bool, bool) { return true, true }
 	}
-	return &Reader{form: f, kinds: kinds}
+	return &Reader{ways: f.Ways(), form: f, kinds: kinds}
 }
 
 // Add takes a piece of the text. done says that it is the last.
@@ -125,7 +126,7 @@ func (r *Reader) start(done bool) bool {
 			return true
 		}
 	}
-	for _, way := range r.form.Ways() {
+	for _, way := range r.ways {
 		n, id, m := way.First.trimmed().match(text)
 		switch {
 		case unclear(way.First, m):
@@ -168,17 +169,25 @@ func (r *Reader) thought(out *strings.Builder, done bool) bool {
 
 // content takes text up to the mark of calls. White space before calls is left out, so it is held back.
 func (r *Reader) content(out *strings.Builder, done bool) bool {
-	mark := r.form.After.Mark()
-	if mark == "" {
+	if r.form.After.Mark() == "" {
 		out.WriteString(r.held)
 		r.held = ""
 		return false
 	}
-	at := strings.Index(r.held, mark)
-	if at < 0 {
-		keep := len(r.held)
+	at, keep := len(r.held), len(r.held)
+	mark := ""
+	for _, way := range r.ways {
+		m := way.After.Mark()
+		if i := strings.Index(r.held, m); i >= 0 && i < at {
+			at, mark = i, m
+			r.form = way
+		}
 		if !done {
-			keep -= Overlap(r.held, mark)
+			keep = min(keep, len(r.held)-Overlap(r.held, m))
+		}
+	}
+	if mark == "" {
+		if !done {
 			keep = len(strings.TrimRight(r.held[:keep], space))
 		}
 		out.WriteString(r.held[:keep])

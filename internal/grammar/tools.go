@@ -176,8 +176,9 @@ func (s *Source) readTools() (*grammar, int, error) {
 	f := s.Form
 	c := newSchemas()
 	g := &c.g
-	calls, behind := alt(), seq()
-	for i, f := range f.Ways() {
+	calls, behind := alt(), alt()
+	var marks []string
+	for _, f := range f.Ways() {
 		call := alt()
 		for _, tool := range s.Tools {
 			arguments, err := c.readArguments(tool.Parameters, f)
@@ -196,9 +197,8 @@ func (s *Source) readTools() (*grammar, int, error) {
 		}
 		rest = g.rule("the end of calls", rest)
 		calls.kids = append(calls.kids, seq(space(2), g.callText(f.First), one, rest))
-		if i == 0 {
-			behind.kids = append(behind.kids, g.callText(f.After), one, rest)
-		}
+		behind.kids = append(behind.kids, seq(g.callText(f.After), one, rest))
+		marks = append(marks, f.After.Mark())
 	}
 	var text *expr
 	c.notation = callform.JSON
@@ -219,7 +219,7 @@ func (s *Source) readTools() (*grammar, int, error) {
 	case len(calls.kids) == 0:
 		text = star(chars(allChars...))
 	case f.After.Mark() != "":
-		text = seq(g.without(f.After.Mark()), maybe(behind))
+		text = seq(g.without(marks...), maybe(behind))
 	default: // text that does not begin as a call
 		begins := []rune(f.First.String())[0]
 		blank := oneOf(" \t\r\n")
