@@ -33,6 +33,7 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 	source := grammar.Source{Grammar: r.Grammar, JSONSchema: r.JSONSchema, Regex: r.Regex, Marks: m.marks(),
 		ThinkingNow: r.ReasoningOpen}
 	source.Thinking = r.Reasoning && source.Marks != callform.Channels
+	source.NoThought = r.Reasoning && r.ReasoningBudget < 0
 	field := ""
 	for _, f := range []struct {
 		name string

@@ -251,6 +251,12 @@ func TestChannels(t *testing.T) {
 			t.Errorf("a choice: %v", chosen)
 		}
 	}
+	without := s.post("/v1/chat/completions", map[string]any{
+		"messages":         []any{map[string]any{"role": "user", "content": "x"}},
+		"reasoning_effort": "none", "max_tokens": 60, "seed": 1, "temperature": 1.5})
+	if thought := at(without, "choices.0.message.reasoning_content"); thought != nil {
+		t.Errorf("without effort: reasoning %q", thought)
+	}
 	if reasoned == 0 || reasoned == 12 {
 		t.Errorf("%d of 12 answers have reasoning", reasoned)
 	}

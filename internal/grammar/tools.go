@@ -33,6 +33,7 @@ type Source struct {
 	// nothing is set, the output is text without reasoning.
 	Thinking, ThinkingNow bool
 	Marks                 callform.Marks
+	NoThought             bool // nothing stands in the form's channel of reasoning
 
 	closed bool // the reasoning ends after a character
 }
@@ -230,7 +231,7 @@ func (s *Source) readTools() (*grammar, int, error) {
 	if !s.Must {
 		e.kids = append(e.kids, seq(g.callText(f.Text), text))
 	}
-	if thought := f.Thought; len(thought.Assign) > 0 {
+	if thought := f.Thought; len(thought.Assign) > 0 && !s.NoThought {
 		e = seq(star(seq(g.callText(thought.Assign), g.without(thought.Close.String()), g.callText(thought.Close))), e)
 	}
 	return g, g.add("text and calls", e), nil

@@ -72,6 +72,8 @@ func TestTools(t *testing.T) {
 		{"qwen-coder", Source{}, []string{"Well.\n<function=now>\n</function>\n</tool_call>\n<tool_call>\n<function=now>\n</function>\n</tool_call>"},
 			[]string{"<function=x>", "<function=now>\n</function>\n</tool_call>\n<function=now>\n</function>\n</tool_call>"}},
 		{"command-r", Source{}, []string{"Hello"}, []string{"Action: "}},
+		{"gptoss", Source{NoThought: true}, []string{"<|channel|>final<|message|>Hi"},
+			[]string{"<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>final<|message|>Hi"}},
 		{"gptoss", Source{Must: true}, []string{"<|channel|>analysis<|message|>Hm<|end|><|assistant|> to=functions.now<|channel|>commentary json<|message|>{}"},
 			[]string{"<|channel|>final<|message|>Hi"}},
 		{"", Source{Regex: "a+", Thinking: true, ThinkingNow: true}, []string{"Hm</think>\n\na", "</thin</think>aa"},
