@@ -204,8 +204,7 @@ func (d *drafting) close() error {
 	for _, o := range d.opened {
 		errs = append(errs, o.Close())
 	}
-	d.model = nil
-	d.opened = nil
+	d.model, d.opened = nil, nil
 	d.heads = nil
 	return errors.Join(errs...)
 }

@@ -125,9 +125,7 @@ func (l *learned) save() error {
 	if l.path == "" || len(l.file.Drafters) == 0 {
 		return nil
 	}
-	if err := os.MkdirAll(l.dir, 0o700); err != nil {
-		return fmt.Errorf("what drafters learned: %w", err)
-	}
+	_ = os.MkdirAll(l.dir, 0o700) // where it fails, the file does
 	return atomicfile.WriteJSON(l.path, &l.file)
 }
 

@@ -45,6 +45,35 @@ func TestMemoryIsReady(t *testing.T) {
 	}
 }
 
+// What is made ready and what ended requests left is no more than they may take: an idle server does not grow beyond
+// that, or it is killed where a container has no more.
+func TestReadyMemoryIsBounded(t *testing.T) {
+	m := openShape(t, "tiny-qwen3")
+	pages := m.NewCache().Pages()
+	const rows = 12 * nn.PageRows
+	e := start(t, m, engine.Options{Ready: rows, CacheMemory: rows * int64(pages.RowBytes())})
+	done := make(chan error, 1)
+	r := request(7*nn.PageRows, 8)
+	r.Done = func(err error) { done <- err }
+	if err := e.Submit(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for !e.Rests() {
+		time.Sleep(time.Millisecond)
+	}
+	missing := 0
+	for pages.Ready(rows) {
+		missing++
+	}
+	if free := 12 - missing; free > 5 {
+		t.Errorf("%d pages are free beside 7 in use: want 12 together", free)
+	}
+	e.Close()
+}
+
 // An engine that makes memory ready can be closed at once.
 func TestClosingDoesNotWaitForMemory(t *testing.T) {
 	m := open(t)

@@ -163,9 +163,12 @@ func (e *Engine) choose() bool {
 	}
 }
 
-// readyMemory takes memory for some rows, without the lock, if more is to be ready.
+// readyMemory takes memory for some rows, without the lock, if more is to be ready and prefixes leave as much.
 func (e *Engine) readyMemory() bool {
+	left := e.prefixMemory() - e.inUse()
 	e.mu.Unlock()
 	defer e.mu.Lock()
-	return slices.ContainsFunc(e.o.Pages, func(p *nn.Pages) bool { return p.Ready(e.o.Ready) })
+	return slices.ContainsFunc(e.o.Pages, func(p *nn.Pages) bool {
+		return p.Ready(int(min(int64(e.o.Ready), left/int64(max(p.RowBytes(), 1)))))
+	})
 }
