@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/internal/callform"
@@ -13,7 +15,8 @@ import (
 type Message = chat.Message
 
 // Chat answers a conversation, laid out by the chat template in the model's files. What messages say is text: the
-// name of a control token in one does not become that token. See Generate.
+// name of a control token in one does not become that token. Control tokens that the template has around reasoning are
+// in the text of an answer, and earlier answers are laid out without such reasoning. See Generate.
 func (m *Model) Chat(ctx context.Context, messages []Message, r Request) iter.Seq2[Chunk, error] {
 	return m.chat(ctx, messages, r)
 }
@@ -30,12 +33,17 @@ func (m *Model) chat(ctx context.Context, messages []Message, r Request) iter.Se
 			yield(Chunk{}, err)
 			return
 		}
+		r := r // each range has its own
+		messages := messages
+		if marks := m.marks(); marks != callform.AllMarks[0] { // which are text, and the template's affair
+			r.Reasoning = true
+			messages = cutReasoning(messages, marks)
+		}
 		tokens, err := tokenizeChat(layout, messages)
 		if err != nil {
 			yield(Chunk{}, err)
 			return
 		}
-		r := r // each range has its own
 		r.turnEnds = layout.Stop()
 		m.generate(ctx, tokens, r)(yield)
 	}
@@ -52,6 +60,20 @@ func (m *Model) marks() callform.Marks {
 		}
 	}
 	return callform.AllMarks[0]
+}
+
+// cutReasoning returns the messages without the reasoning between marks that earlier answers begin with.
+func cutReasoning(messages []Message, marks callform.Marks) []Message {
+	messages = slices.Clone(messages)
+	for i := range messages {
+		text := strings.TrimSpace(messages[i].Content)
+		begins := strings.HasPrefix(text, strings.TrimSpace(marks.Begin)) || strings.HasPrefix(text, marks.End)
+		if messages[i].Role == "assistant" && begins {
+			_, text, _ = strings.Cut(text, marks.End)
+			messages[i].Content = strings.TrimSpace(text)
+		}
+	}
+	return messages
 }
 
 // tokenizeChat returns the tokens of a conversation as Chat reads it, up to where the answer begins.

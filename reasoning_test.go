@@ -1,0 +1,74 @@
+package grove_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// Where marks of reasoning are control tokens, an answer has them, so that reasoning and answer are told apart; the
+// reasoning of earlier answers is in no prompt.
+func TestChatShowsReasoning(t *testing.T) {
+	dir := t.TempDir()
+	s, err := synth.Lookup("tiny-qwen3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := synth.WriteHF(context.Background(), dir, s, synth.Options{Type: tensor.F32, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data = bytes.ReplaceAll(data, []byte("<|im_start|>"), []byte("[THINK]"))
+		data = bytes.ReplaceAll(data, []byte("<|endoftext|>"), []byte("[/THINK]"))
+		if err := os.WriteFile(file, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := grove.Open(dir, grove.Options{Threads: 1, Context: 256,
+		ChatTemplate: "{# [/THINK] #}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}A: "})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	mark, ok := m.Tokenizer().Find("[THINK]")
+	if !ok || !m.Tokenizer().IsSpecial(mark) {
+		t.Fatal("the mark is no control token")
+	}
+	answer := func(earlier string, bias float32) *grove.Result {
+		t.Helper()
+		r, err := grove.Collect(m.Chat(context.Background(), []grove.Message{{Role: "user", Content: "x"},
+			{Role: "assistant", Content: earlier}, {Role: "user", Content: "y"}}, grove.Request{MaxTokens: 8,
+			Sampling: grove.Sampling{Temperature: 1, Seed: 3, LogitBias: map[int32]float32{mark: bias}}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	plain := answer("yes", 0)
+	for _, earlier := range []string{"[THINK]so\n[/THINK]\n\nyes", "\n[THINK]\n[/THINK]yes\n", "[/THINK] yes"} {
+		if got := answer(earlier, 0); !slices.Equal(got.Tokens, plain.Tokens) || got.Stats.Prompt != plain.Stats.Prompt {
+			t.Errorf("behind %q: %v, want %v", earlier, got.Tokens, plain.Tokens)
+		}
+	}
+	thinks := answer("yes", 12)
+	text := m.Tokenizer().Decode(thinks.Tokens, tokenizer.DecodeOptions{Continue: true, Special: true})
+	if !slices.Contains(thinks.Tokens, mark) || thinks.Text != text {
+		t.Errorf("%q, want the marks too: %q", thinks.Text, text)
+	}
+}
