@@ -206,7 +206,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 	case <-ctx.Done():
 	}
 	s.drain()
-	s.o.Log.Info("draining", "limit", drain)
+	s.o.Log.Info("draining", "limit", drain.String())
 	limit, cancel := context.WithTimeout(s.stopping, drain)
 	defer cancel()
 	s.models.drain(limit) // until then /readyz answers
