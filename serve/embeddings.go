@@ -110,7 +110,11 @@ func (x *exchange) embed(m *Model, o *embedOptions, truncate bool) (vectors [][]
 			return nil, 0, fieldError(fmt.Sprintf("%s[%d]", o.Input.path, i), "it has no tokens: give some text")
 		}
 		if most := inside.Target(m).Context; truncate && len(p.tokens) > most {
+			end := p.tokens[len(p.tokens)-1]
 			p.tokens = p.tokens[:most]
+			if t := m.Tokenizer(); t != nil && t.IsSpecial(end) { // it ends every text, as of Qwen3-Embedding
+				p.tokens[most-1] = end
+			}
 		}
 		v, err := m.Embed(ctx, p.tokens, options)
 		if err != nil {

@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/testing/cases"
@@ -134,6 +136,52 @@ func TestPoolingOfTheFile(t *testing.T) {
 	}
 	if status, _, text := s.send("POST", "/v1/embeddings", `{"input":"x","pooling":"mean"}`); status != 400 {
 		t.Errorf("the mean: status %d: %s", status, text)
+	}
+}
+
+// A text that is cut to the context keeps the token that ends every text.
+func TestEmbedCutText(t *testing.T) {
+	shape, err := synth.Lookup("tiny-qwen3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := synth.Write(ctx, path, shape, synth.Options{Type: tensor.Q8_0, Seed: 3}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := new(gguf.Writer)
+	for key, v := range f.Meta() {
+		w.Set(key, v)
+	}
+	w.Set("tokenizer.ggml.add_eos_token", true)
+	for _, info := range f.Tensors {
+		x, _ := f.Tensor(info.Name)
+		w.AddTensor(x)
+	}
+	var b bytes.Buffer
+	if _, err := w.WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	m, err := grove.OpenGGUF("m", b.Bytes(), grove.Options{Threads: 1, Context: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	s := start(t, m, serve.Options{})
+	long := strings.Repeat("many words ", 40)
+	tokens, err := m.Tokenize(long)
+	if err != nil || !m.Tokenizer().IsSpecial(tokens[len(tokens)-1]) {
+		t.Fatal(tokens, err)
+	}
+	cut := append(tokens[:19:19], tokens[len(tokens)-1])
+	want := at(s.post("/v1/embeddings", map[string]any{"input": cut}), "data.0.embedding")
+	if got := at(s.post("/api/embed", map[string]any{"input": long}), "embeddings.0"); !reflect.DeepEqual(got, want) {
+		t.Errorf("a long text: %v, want that of %v", got, cut)
 	}
 }
 
