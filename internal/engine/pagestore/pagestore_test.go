@@ -218,8 +218,8 @@ func TestNotOpened(t *testing.T) {
 	s := open(t, t.TempDir(), 1<<20)
 	defer s.Close()
 	write(t, s, 0)
-	path, aside := s.path(key(0)), filepath.Join(t.TempDir(), "aside")
-	if err := os.Rename(path, aside); err != nil {
+	path, moved := s.path(key(0)), filepath.Join(t.TempDir(), "moved")
+	if err := os.Rename(path, moved); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(path, path); err != nil { // it leads to itself
@@ -228,7 +228,7 @@ func TestNotOpened(t *testing.T) {
 	if _, err := read(s, 0); err == nil || errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
-	if err := os.Rename(aside, path); err != nil {
+	if err := os.Rename(moved, path); err != nil {
 		t.Fatal(err)
 	}
 	b, err := read(s, 0)
