@@ -10,6 +10,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -70,5 +71,20 @@ func TestChatShowsReasoning(t *testing.T) {
 	text := m.Tokenizer().Decode(thinks.Tokens, tokenizer.DecodeOptions{Continue: true, Special: true})
 	if !slices.Contains(thinks.Tokens, mark) || thinks.Text != text {
 		t.Errorf("%q, want the marks too: %q", thinks.Text, text)
+	}
+}
+
+// What a constraint lets gpt-oss say is the answer: stop strings count from its beginning.
+func TestConstrainedChannels(t *testing.T) {
+	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{Threads: 1,
+		ChatTemplate: "{# <|channel|>final<|message|> #}{{ messages[0].content }}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	r, err := grove.Collect(m.Chat(context.Background(), []grove.Message{{Role: "user", Content: "x"}},
+		grove.Request{Regex: "abcd", Stop: []string{"c"}}))
+	if err != nil || r.Text != "ab" || r.Finish != grove.FinishStop {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

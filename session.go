@@ -334,8 +334,9 @@ func (g *generation) request() speculate.Request {
 	g.out.stopper.stops = slices.Concat(r.Stop, r.turnEnds)
 	marks := g.m.marks()
 	g.out.thought.marks = marks
+	answer := r.Grammar+r.JSONSchema+r.Regex != "" && r.Tools == nil // such a constraint has no channels
 	switch {
-	case !r.Reasoning || r.StopInReasoning:
+	case !r.Reasoning || r.StopInReasoning || marks == callform.Channels && answer:
 	case r.ReasoningOpen, marks == callform.Channels:
 		g.out.thought.state = isReasoning
 	default:

@@ -1,32 +1,16 @@
 package engine
 
 import (
-	"context"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/grovellm/grove/internal/engine/pagestore"
-	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/internal/model/synth"
 )
 
 // Where a disk is slow, the end waits for a while for what is to be written, and not for all.
 func TestCloseWithSlowDisk(t *testing.T) {
-	shape, err := synth.Lookup("tiny-qwen3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "tiny.gguf")
-	if err := synth.Write(context.Background(), path, shape, synth.Options{Seed: 1}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.Open(path, model.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
+	m := openTiny(t)
 	dir := t.TempDir()
 	store, err := pagestore.Open(dir, 1<<30)
 	if err != nil {

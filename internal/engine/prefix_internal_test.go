@@ -15,10 +15,9 @@ import (
 	"github.com/grovellm/grove/internal/testing/cases"
 )
 
-// The newest text of every conversation is kept as long as memory allows: half of what is still available, or what
-// prefixes may take in any case. When it does not, those least recently used are dropped. So a turn of a conversation
-// computes its own tokens alone.
-func TestPrefixMemoryGrowsWithTheMachine(t *testing.T) {
+// openTiny opens a small random model until the test ends.
+func openTiny(t *testing.T) *model.Model {
+	t.Helper()
 	shape, err := synth.Lookup("tiny-qwen3")
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +30,15 @@ func TestPrefixMemoryGrowsWithTheMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Close()
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// The newest text of every conversation is kept as long as memory allows: half of what is still available, or what
+// prefixes may take in any case. When it does not, those least recently used are dropped. So a turn of a conversation
+// computes its own tokens alone.
+func TestPrefixMemoryGrowsWithTheMachine(t *testing.T) {
+	m := openTiny(t)
 	pages := m.NewCache().Pages()
 	row := int64(pages.RowBytes())
 	cases.Check(t, 40, func(t *rapid.T) {

@@ -11,7 +11,7 @@ import (
 var bailing2 = architecture{
 	name: "bailingmoe2", modelType: "bailing_moe", class: "BailingMoeV2ForCausalLM",
 	keys: rmsAnd(groupedKeys + " expert_shared_feed_forward_length"),
-	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, Experts: 16, FirstDense: 0, RoutedScale: 1, Groups: 1,
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, Experts: 16, RoutedScale: 1, Groups: 1,
 		TopGroups: 1, NormTopK: true},
 	prefix: layersPrefix,
 	top:    slices.Concat([]part{{name: "token_embd", folder: "model.word_embeddings", out: vocab, in: hidden}}, llamaTop[1:]),

@@ -20,8 +20,8 @@ type Attention struct {
 	Cap    float32 // a scaled score s becomes Cap·tanh(s/Cap) (Gemma 2); 0: none
 	Window int     // a row sees so many positions, its own included; 0: all before it
 	Temper Temper  // of queries
-	// the results of a head are multiplied by σ of gates (Qwen 3.5), which have a product of their own, or of which each
-	// head's follow its queries in theirs
+	// the results of a head are multiplied by σ of gates, which have a product of their own (Trinity), or of which each
+	// head's follow its queries in that of the queries (Qwen 3.5)
 	Gated bool
 	// values are so many of the key's dimensions, the first ones, and the others are rotated: rows
 	// have queries and keys alone; 0: values of their own
