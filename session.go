@@ -334,6 +334,9 @@ func (g *generation) request() speculate.Request {
 	g.out.stopper.stops = slices.Concat(r.Stop, r.turnEnds)
 	marks := g.m.marks()
 	g.out.thought.marks = marks
+	if r.Tools != nil {
+		g.out.thought.opens = callform.Of(r.Tools.Form).Opens()
+	}
 	answer := r.Grammar+r.JSONSchema+r.Regex != "" && r.Tools == nil // such a constraint has no channels
 	switch {
 	case !r.Reasoning || r.StopInReasoning || marks == callform.Channels && answer:

@@ -53,6 +53,7 @@ func (s *stopper) flush() string {
 // value is for outputs without reasoning.
 type reasoned struct {
 	marks callform.Marks
+	opens string // a call, which ends reasoning as well
 	state reasonedState
 	held  string
 }
@@ -85,12 +86,12 @@ func (r *reasoned) push(text string) (thought, rest string) {
 		}
 	}
 	if r.state == isReasoning {
-		at := strings.Index(r.held, r.marks.End)
-		if at < 0 {
-			return r.cut(len(r.held) - callform.Overlap(r.held, r.marks.End)), ""
+		before, mark, _, ended := r.marks.Cut(r.held, r.opens)
+		thought = r.cut(len(before) + len(mark))
+		if !ended {
+			return thought, ""
 		}
 		r.state = beforeText
-		thought = r.cut(at + len(r.marks.End))
 	}
 	if r.state == beforeText {
 		after := strings.TrimLeft(r.held, reasoningSpaces)

@@ -64,10 +64,11 @@ func TestStopHoldsBackLittle(t *testing.T) {
 	}
 }
 
-// Stop strings count behind reasoning and the white space that follows it, however the text is cut.
+// Stop strings count behind reasoning and the white space that follows it, and from a call on that ends it,
+// however the text is cut.
 func TestStopBehindReasoning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		words := rapid.SampledFrom([]string{"<think>", "</think>", "a", "b", "\n", " ", "<", "</thin", "think>"})
+		words := rapid.SampledFrom([]string{"<think>", "</think>", "<call>", "a", "b", "\n", " ", "<", "</thin", "think>"})
 		text := strings.Join(rapid.SliceOfN(words, 0, 12).Draw(t, "text"), "")
 		stops := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "ab", "\n", "<", "think>", "</think>"}),
 			0, 3).Draw(t, "stops")
@@ -75,14 +76,19 @@ func TestStopBehindReasoning(t *testing.T) {
 		thought, rest := "", text
 		if begun := strings.TrimLeft(text, " \n"); open || strings.HasPrefix(begun, "<think>") {
 			thought, rest = text, ""
-			if _, after, ended := strings.Cut(text, "</think>"); ended {
+			before, after, ended := strings.Cut(text, "</think>")
+			if call := strings.Index(before, "<call>"); call >= 0 {
+				ended, after = true, text[call:]
+			}
+			if ended {
 				rest = strings.TrimLeft(after, " \n")
 				thought = text[:len(text)-len(rest)]
 			}
 		}
 		want, wantStopped := reference(rest, stops)
 		want = thought + want
-		o := output{thought: reasoned{marks: callform.AllMarks[0], state: mayReason}, stopper: stopper{stops: stops}}
+		o := output{stopper: stopper{stops: stops}}
+		o.thought = reasoned{marks: callform.AllMarks[0], opens: "<call>", state: mayReason}
 		if open {
 			o.thought.state = isReasoning
 		}

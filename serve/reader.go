@@ -124,13 +124,15 @@ func (r *reader) step(p *parts, done bool) bool {
 	case atBeginning:
 		return r.begin(done)
 	case inReasoning:
-		text, found := r.until(r.marks.End, done)
-		switch {
-		case r.verbatim && found:
-			p.content += text + r.marks.End
-		case r.verbatim:
-			p.content += text
-		default:
+		text, mark, rest, found := r.marks.Cut(r.held, r.form.Opens())
+		if done && !found {
+			text += rest
+			rest = ""
+		}
+		r.held = rest
+		if r.verbatim {
+			p.content += text + mark
+		} else {
 			p.reasoning += text
 		}
 		if found {
@@ -190,16 +192,4 @@ func (r *reader) begin(done bool) bool {
 	}
 	r.state = inContent
 	return true
-}
-
-// until takes the text up to a marker, and the marker away. What may become the marker is held back.
-func (r *reader) until(marker string, done bool) (text string, found bool) {
-	text, r.held, found = strings.Cut(r.held, marker)
-	if found {
-		return text, true
-	}
-	if n := len(text) - callform.Overlap(text, marker); !done {
-		text, r.held = text[:n], text[n:]
-	}
-	return text, false
 }

@@ -46,6 +46,10 @@ func TestReader(t *testing.T) {
 		{"hermes", true, false, "<think>a<tool_call></think>\nWell <tool_\n<tool_call>\n" +
 			call(`{"a": "}\"{", "b": [1, {}]}`) + "\n</tool_call>\n<tool_call>\n" + call("{}") + "\n</tool_call>",
 			"a<tool_call>", "Well <tool_", []string{`{"a": "}\"{", "b": [1, {}]}`, "{}"}},
+		{"hermes", true, true, "a<tool_call>b\n<tool_call>\n" + call("{}") + "\n</tool_call>",
+			"a<tool_call>b\n", "", []string{"{}"}},
+		{"qwen-coder", true, false, "<think>a\n<tool_call>\n<function=f>\n</function>\n</tool_call>", "a\n", "", []string{"{}"}},
+		{"hermes", true, true, "a\n<tool_call>\n{\"na", "a\n<tool_call>\n{\"na", "", nil},
 		{"mistral-args", false, false, `[TOOL_CALLS]f[ARGS]{}[TOOL_CALLS]f[ARGS]{"x": "]"}`, "", "",
 			[]string{"{}", `{"x": "]"}`}},
 		{"qwen-coder", false, false, "<tool_call>\n<function=f>\n<parameter=a>\n\"x\ny\"\n</parameter>\n</function>\n</tool_call>", "", "",
@@ -102,7 +106,11 @@ func TestReader(t *testing.T) {
 			}
 			wantReason, wantAnswer := c.reason, c.answer
 			if k.verbatim && c.reason != "" { // all but the calls as it is
-				wantReason, wantAnswer = "", c.text[:strings.Index(c.text, c.answer)+len(c.answer)]
+				last := c.answer
+				if last == "" {
+					last = c.reason
+				}
+				wantReason, wantAnswer = "", c.text[:strings.Index(c.text, last)+len(last)]
 			}
 			if reason != wantReason || answer != wantAnswer || strings.Join(calls, ";") != strings.Join(c.calls, ";") {
 				t.Fatal(fmt.Sprintf("%q: reasoning %q, content %q, calls %q", c.text, reason, answer, calls))

@@ -4,6 +4,8 @@
 // template, and reader.go, which reads calls back as their text comes.
 package callform
 
+import "strings"
+
 // Of is the form that a *chat.CallForm holds. Package chat sets it.
 var Of func(form any) *Form
 
@@ -16,6 +18,22 @@ type Marks struct{ Begin, End string }
 // AllMarks are those that models have, the commonest first.
 var AllMarks = []Marks{{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}, {"<seed:think>", "</seed:think>"},
 	{"<|channel>thought\n", "<channel|>"}, Channels}
+
+// Cut parts a text that begins as reasoning at its end: the mark End, or where a call begins within it, which models
+// write that leave out the mark at times. opens is Form.Opens, or empty; a call stays in rest. Where the reasoning has
+// not ended, rest is what may turn out to be its end.
+func (m Marks) Cut(text, opens string) (thought, mark, rest string, ended bool) {
+	at := strings.Index(text, m.End)
+	mark = m.End
+	if call := strings.Index(text, opens); opens != "" && call >= 0 && (at < 0 || call < at) {
+		at, mark = call, ""
+	}
+	if at >= 0 {
+		return text[:at], mark, text[at+len(mark):], true
+	}
+	at = len(text) - max(Overlap(text, m.End), Overlap(text, opens))
+	return text[:at], "", text[at:], false
+}
 
 // Channels are gpt-oss's: behind reasoning there are a further message and its channel. A form knows them.
 var Channels = Marks{"<|channel|>analysis<|message|>", "<|channel|>final<|message|>"}

@@ -178,6 +178,22 @@ func (t Text) Mark() string {
 	return text
 }
 
+// Opens is the text by which a call within reasoning is told: After up to an id. It is empty where that has neither a
+// token nor a tag, which reasoning may have as well, and for no form.
+func (f *Form) Opens() string {
+	if f == nil {
+		return ""
+	}
+	if mark := f.After.Mark(); mark == "" || f.After[0].Kind != Token && mark[0] != '<' && mark[0] != '[' {
+		return ""
+	}
+	at := slices.IndexFunc(f.After, func(p Part) bool { return p.Kind > Token })
+	if at < 0 {
+		at = len(f.After)
+	}
+	return f.After[:at].String()
+}
+
 type matching int
 
 const (

@@ -57,9 +57,10 @@ func (s *Source) Compile() (*Grammar, error) {
 	var g *grammar
 	var root int
 	var err error
+	begun := nothing() // a call within reasoning, which ends it
 	switch {
 	case s.Form != nil:
-		g, root, err = s.readTools()
+		g, root, begun, err = s.readTools()
 	case s.Grammar != "":
 		g, root, err = readGBNF(s.Grammar)
 	case s.JSONSchema != "":
@@ -79,17 +80,23 @@ func (s *Source) Compile() (*Grammar, error) {
 	}
 	if s.Thinking {
 		from := len(g.rules)
-		thought := g.without(s.Marks.End)
+		ends := []string{s.Marks.End}
+		if !begun.isNothing() {
+			ends = append(ends, s.Form.Opens())
+		}
+		thought := g.without(ends...)
 		g.thought = [2]int{from, len(g.rules)}
 		if s.closed {
-			thought = chars(allChars...)
+			thought, begun = chars(allChars...), nothing()
 		}
-		thought = seq(thought, g.marker(s.Marks.End), repeat(literal("\n"), 0, 2))
+		answer := seq(g.marker(s.Marks.End), repeat(literal("\n"), 0, 2), refer(root))
+		output := seq(thought, alt(answer, begun))
 		if !s.ThinkingNow {
 			at := strings.LastIndexAny(s.Marks.Begin, ">]") + 1 // text may follow the token, as in Gemma's
-			thought = maybe(seq(g.marker(s.Marks.Begin[:at]), literal(s.Marks.Begin[at:]), thought))
+			begins := seq(g.marker(s.Marks.Begin[:at]), literal(s.Marks.Begin[at:]))
+			output = alt(seq(begins, output), refer(root))
 		}
-		root = g.add("the output", seq(thought, refer(root)))
+		root = g.add("the output", output)
 	}
 	return g.compile(root)
 }
@@ -172,19 +179,20 @@ func (g *grammar) without(words ...string) *expr {
 // space is white space before and behind calls, which templates write and models may leave out.
 func space(most int) *expr { return repeat(oneOf(" \n"), 0, most) }
 
-// readTools makes the grammar of text and calls.
-func (s *Source) readTools() (*grammar, int, error) {
+// readTools makes the grammar of text and calls. within is calls that begin within reasoning, if they may.
+func (s *Source) readTools() (g *grammar, root int, within *expr, err error) {
 	f := s.Form
 	c := newSchemas()
-	g := &c.g
+	g = &c.g
 	calls, behind := alt(), alt()
+	within = nothing()
 	var marks []string
 	for _, f := range f.Ways() {
 		call := alt()
 		for _, tool := range s.Tools {
 			arguments, err := c.readArguments(tool.Parameters, f)
 			if err != nil {
-				return nil, 0, &ToolError{tool.Name, err}
+				return nil, 0, nil, &ToolError{tool.Name, err}
 			}
 			call.kids = append(call.kids, seq(literal(tool.Name), arguments))
 		}
@@ -200,6 +208,9 @@ func (s *Source) readTools() (*grammar, int, error) {
 		calls.kids = append(calls.kids, seq(space(2), g.callText(f.First), one, rest))
 		behind.kids = append(behind.kids, seq(g.callText(f.After), one, rest))
 		marks = append(marks, f.After.Mark())
+		if len(marks) == 1 && f.Opens() != "" {
+			within = behind.kids[0]
+		}
 	}
 	var text *expr
 	c.notation = callform.JSON
@@ -208,13 +219,13 @@ func (s *Source) readTools() (*grammar, int, error) {
 	case s.JSONSchema != "":
 		rule, err := c.read(s.JSONSchema)
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, nil, err
 		}
 		text = refer(rule)
 	case s.Regex != "":
 		e, err := regex(s.Regex)
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, nil, err
 		}
 		text = e
 	case len(calls.kids) == 0:
@@ -234,5 +245,5 @@ func (s *Source) readTools() (*grammar, int, error) {
 	if thought := f.Thought; len(thought.Assign) > 0 && !s.NoThought {
 		e = seq(star(seq(g.callText(thought.Assign), g.without(thought.Close.String()), g.callText(thought.Close))), e)
 	}
-	return g, g.add("text and calls", e), nil
+	return g, g.add("text and calls", e), within, nil
 }
