@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/grovellm/grove/internal/callform"
 )
@@ -38,20 +39,25 @@ func (l *Layout) CallForm() (*CallForm, error) {
 	return l.callForm, l.callErr
 }
 
-// findCallForm finds the form that the template writes, or else that of the generic text within the template.
+// findCallForm finds the form that the template writes, or that of LFM 2 or of the generic text within the template.
 func (l *Layout) findCallForm() (*CallForm, error) {
 	form, err := callform.Find(l.callTemplate(nil))
 	if err == nil {
 		return &CallForm{form}, nil
 	}
-	g := l.newGeneric()
-	form, failed := callform.Find(l.callTemplate(g))
-	if failed != nil {
-		return nil, err
+	ways := []string{"calls"}
+	if slices.Contains(l.control, "<|tool_call_start|>") {
+		ways = []string{lfmCalls, "calls"}
 	}
-	l.generic = g
-	form.Generic = true
-	return &CallForm{form}, nil
+	for _, calls := range ways {
+		g := l.newGeneric(calls)
+		if form, failed := callform.Find(l.callTemplate(g)); failed == nil {
+			l.generic = g
+			form.Generic = calls != lfmCalls
+			return &CallForm{form}, nil
+		}
+	}
+	return nil, err
 }
 
 // callTemplate is the layout as package callform looks at it. g writes the calls; nil: the template.

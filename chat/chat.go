@@ -215,7 +215,9 @@ func (l *Layout) renderAs(find func() *generic, messages []Message, o Options, g
 			if dicts, err = g.rewrite(dicts, tools); err != nil {
 				return "", err
 			}
-			o.Tools, tools = nil, nil
+			if g.calls != lfmCalls {
+				o.Tools, tools = nil, nil
+			}
 		}
 	}
 	prog, err := l.pick(o)

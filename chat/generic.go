@@ -38,18 +38,36 @@ const genericText = `
 {%- elif part == 'result' -%}
 <tool_response>{{ '\n' ~ text(content) ~ '\n' }}</tool_response>
 
+{%- elif part == 'lfm' -%}
+{{ text(content) ~ '<|tool_call_start|>[' }}
+{%- for call in calls -%}
+{%- set f = call.function or call -%}
+{{ f.name ~ '(' }}
+{%- for name, value in (f.arguments or {}).items() -%}
+{{ name ~ '=' }}
+{{- "'" ~ value ~ "'" if value is string else value | tojson if value is mapping else value }}{{ ', ' if not loop.last }}
+{%- endfor -%}
+{{ ')' }}{{ ', ' if not loop.last }}
+{%- endfor -%}
+{{ ']<|tool_call_end|>' }}
+
 {%- else -%}
 {{ text(content) }}
 {%- endif -%}`
 
-// generic writes conversations in the generic form.
+// generic writes conversations in the generic form, or calls alone as LFM 2 does.
 type generic struct {
 	prog   *jinja.Template
-	system bool // the chat template shows what the system says
+	calls  string // the part that writes calls
+	system bool   // the chat template shows what the system says
 }
 
-// newGeneric makes the generic form of a layout.
-func (l *Layout) newGeneric() *generic {
+// lfmCalls is the part of LFM 2's calls. Its chat templates write tools and results, and calls only where they are
+// content.
+const lfmCalls = "lfm"
+
+// newGeneric makes the generic form of a layout, whose calls a part writes.
+func (l *Layout) newGeneric(calls string) *generic {
 	prog, err := jinja.Compile(genericText)
 	if err != nil {
 		panic(err) // the text above compiles
@@ -57,7 +75,7 @@ func (l *Layout) newGeneric() *generic {
 	const said = "qzcontent" // which no template has
 	shown, err := l.renderAs(nil, []Message{{Role: "system", Content: said}, {Role: "user", Content: "qzuser"}}, Options{},
 		false)
-	return &generic{prog, err == nil && strings.Contains(shown, said)}
+	return &generic{prog, calls, err == nil && strings.Contains(shown, said)}
 }
 
 func (g *generic) write(part string, content, list jinja.Value) (string, error) {
@@ -92,12 +110,15 @@ func (g *generic) rewrite(messages []*jinja.Dict, tools jinja.Value) (out []*jin
 		calls := m.Get("tool_calls")
 		text := ""
 		switch {
+		case g.calls == lfmCalls && role != "assistant":
+			out = append(out, m)
+			continue
 		case role == "tool":
 			text, err = g.write("result", content, nil)
 		case role == "user" && inResults:
 			text, err = g.write("text", content, nil)
 		case role == "assistant" && hasItems(calls):
-			text, err = g.write("calls", content, calls)
+			text, err = g.write(g.calls, content, calls)
 			m = m.Without("tool_calls")
 			m.Set("content", text)
 		}
@@ -118,7 +139,7 @@ func (g *generic) rewrite(messages []*jinja.Dict, tools jinja.Value) (out []*jin
 		inResults = role == "tool"
 		out = append(out, m)
 	}
-	if !hasItems(tools) {
+	if !hasItems(tools) || g.calls == lfmCalls {
 		return out, nil
 	}
 	return g.describe(out, tools)

@@ -196,3 +196,37 @@ func TestGenericShapes(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// LFM 2's templates list tools and results, and leave out calls: these are content, in the form that the model learned.
+func TestCallsOfLFM(t *testing.T) {
+	source := "{% if tools %}<|im_start|>system\nList of tools: <|tool_list_start|>{{ tools | tojson }}<|tool_list_end|><|im_end|>\n{% endif %}" +
+		"{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'tool' %}<|tool_response_start|>{{ m.content }}<|tool_response_end|>" +
+		"{% else %}{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+	l, err := Parse(calltest.Tokenizer(t, source+"<|tool_call_start|><|tool_call_end|>", true), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form, err := l.CallForm()
+	if err != nil || form.form.Generic {
+		t.Fatalf("form %+v, %v", form, err)
+	}
+	call := Message{Role: "assistant", Content: "Well.", Extra: json.RawMessage(`{"tool_calls": [
+		{"function": {"name": "add", "arguments": {"a": "x y", "b": [1, "z"], "c": null, "d": {"e": true}, "f": false}}}, {"function": {"name": "now"}}]}`)}
+	text, err := l.Render([]Message{{Role: "user", Content: "hello"}, call, {Role: "tool", Content: "7"}},
+		Options{Tools: json.RawMessage(twoTools), Prompt: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := `<|tool_call_start|>[add(a='x y', b=[1, 'z'], c=None, d={"e": true}, f=False), now()]<|tool_call_end|>`
+	for _, part := range []string{`<|tool_list_start|>[{"type": "function", "function": {"name": "add"`,
+		"<|im_start|>assistant\nWell." + calls + "<|im_end|>\n<|im_start|>tool\n<|tool_response_start|>7<|tool_response_end|>"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in %q", part, text)
+		}
+	}
+	_, content, got := form.NewReader(nil).Add("Well."+calls, true)
+	arguments := `{"a": "x y", "b": [1, "z"], "c": null, "d": {"e": true}, "f": false}`
+	if content != "Well." || len(got) != 2 || got[0].Arguments != arguments || got[1].Arguments != "{}" {
+		t.Errorf("content %q, calls %+v", content, got)
+	}
+}
