@@ -142,8 +142,8 @@ var engines = [...]engine{
 	idPackedF32AVX2:        {lanes: 16, rows: 6},
 }
 
-// pageAhead: see streamAhead. Zen 5 has AVX-VNNI, Zen 4 has not; other processors that have it were not measured.
-var pageAhead = cpu.Has(cpu.AVXVNNI)
+// farAhead: see streamAhead. Zen 5 has AVX-VNNI, Zen 4 has not; other processors that have it were not measured.
+var farAhead = cpu.Has(cpu.AVXVNNI)
 
 // engineFor picks the assembly for weights of type t at a level; pairs says that bf16
 // activations are pairs of bf16.

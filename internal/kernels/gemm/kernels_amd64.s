@@ -63,49 +63,99 @@ resumed1:
 	JL   tail1
 
 turn1:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_1_sparse
+	JE          prefetched0_1_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_1
+
+prefetched0_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_1
+
+prefetched0_1_sparse:
+prefetched0_1:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
-	TESTQ        R13, R13
-	JZ           sparse1_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_1_sparse
+	JE           prefetched1_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_1
 
-sparse1_1:
+prefetched1_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_1
+
+prefetched1_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_1:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
-	TESTQ        R13, R13
-	JZ           sparse2_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_1_sparse
+	JE           prefetched2_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_1
 
-sparse2_1:
+prefetched2_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_1
+
+prefetched2_1_sparse:
+prefetched2_1:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
-	TESTQ        R13, R13
-	JZ           sparse3_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_1_sparse
+	JE           prefetched3_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_1
 
-sparse3_1:
+prefetched3_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_1
+
+prefetched3_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_1:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -159,10 +209,24 @@ resumed2:
 	JL   tail2
 
 turn2:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_2_sparse
+	JE          prefetched0_2_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_2
+
+prefetched0_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_2
+
+prefetched0_2_sparse:
+prefetched0_2:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -171,14 +235,27 @@ turn2:
 	VPBROADCASTD (DI)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z2
 	VFMADD231PS  Z25, Z26, Z3
-	TESTQ        R13, R13
-	JZ           sparse1_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_2_sparse
+	JE           prefetched1_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_2
 
-sparse1_2:
+prefetched1_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_2
+
+prefetched1_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_2:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -187,14 +264,24 @@ sparse1_2:
 	VPBROADCASTD 4(DI)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z2
 	VFMADD231PS  Z25, Z26, Z3
-	TESTQ        R13, R13
-	JZ           sparse2_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_2_sparse
+	JE           prefetched2_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_2
 
-sparse2_2:
+prefetched2_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_2
+
+prefetched2_2_sparse:
+prefetched2_2:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -203,14 +290,27 @@ sparse2_2:
 	VPBROADCASTD 8(DI)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z2
 	VFMADD231PS  Z25, Z26, Z3
-	TESTQ        R13, R13
-	JZ           sparse3_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_2_sparse
+	JE           prefetched3_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_2
 
-sparse3_2:
+prefetched3_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_2
+
+prefetched3_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_2:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -277,10 +377,24 @@ resumed3:
 	JL   tail3
 
 turn3:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_3_sparse
+	JE          prefetched0_3_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_3
+
+prefetched0_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_3
+
+prefetched0_3_sparse:
+prefetched0_3:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -292,14 +406,27 @@ turn3:
 	VPBROADCASTD (DI)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z4
 	VFMADD231PS  Z25, Z26, Z5
-	TESTQ        R13, R13
-	JZ           sparse1_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_3_sparse
+	JE           prefetched1_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_3
 
-sparse1_3:
+prefetched1_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_3
+
+prefetched1_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_3:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -311,14 +438,24 @@ sparse1_3:
 	VPBROADCASTD 4(DI)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z4
 	VFMADD231PS  Z25, Z26, Z5
-	TESTQ        R13, R13
-	JZ           sparse2_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_3_sparse
+	JE           prefetched2_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_3
 
-sparse2_3:
+prefetched2_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_3
+
+prefetched2_3_sparse:
+prefetched2_3:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -330,14 +467,27 @@ sparse2_3:
 	VPBROADCASTD 8(DI)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z4
 	VFMADD231PS  Z25, Z26, Z5
-	TESTQ        R13, R13
-	JZ           sparse3_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_3_sparse
+	JE           prefetched3_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_3
 
-sparse3_3:
+prefetched3_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_3
+
+prefetched3_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_3:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -417,10 +567,24 @@ resumed4:
 	JL   tail4
 
 turn4:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_4_sparse
+	JE          prefetched0_4_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_4
+
+prefetched0_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_4
+
+prefetched0_4_sparse:
+prefetched0_4:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -435,14 +599,27 @@ turn4:
 	VPBROADCASTD (DI)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z6
 	VFMADD231PS  Z25, Z26, Z7
-	TESTQ        R13, R13
-	JZ           sparse1_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_4_sparse
+	JE           prefetched1_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_4
 
-sparse1_4:
+prefetched1_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_4
+
+prefetched1_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_4:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -457,14 +634,24 @@ sparse1_4:
 	VPBROADCASTD 4(DI)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z6
 	VFMADD231PS  Z25, Z26, Z7
-	TESTQ        R13, R13
-	JZ           sparse2_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_4_sparse
+	JE           prefetched2_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_4
 
-sparse2_4:
+prefetched2_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_4
+
+prefetched2_4_sparse:
+prefetched2_4:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -479,14 +666,27 @@ sparse2_4:
 	VPBROADCASTD 8(DI)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z6
 	VFMADD231PS  Z25, Z26, Z7
-	TESTQ        R13, R13
-	JZ           sparse3_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_4_sparse
+	JE           prefetched3_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_4
 
-sparse3_4:
+prefetched3_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_4
+
+prefetched3_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_4:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -579,10 +779,24 @@ resumed5:
 	JL   tail5
 
 turn5:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_5_sparse
+	JE          prefetched0_5_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_5
+
+prefetched0_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_5
+
+prefetched0_5_sparse:
+prefetched0_5:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -600,14 +814,27 @@ turn5:
 	VPBROADCASTD (R14), Z26
 	VFMADD231PS  Z24, Z26, Z8
 	VFMADD231PS  Z25, Z26, Z9
-	TESTQ        R13, R13
-	JZ           sparse1_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_5_sparse
+	JE           prefetched1_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_5
 
-sparse1_5:
+prefetched1_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_5
+
+prefetched1_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_5:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -625,14 +852,24 @@ sparse1_5:
 	VPBROADCASTD 4(R14), Z26
 	VFMADD231PS  Z24, Z26, Z8
 	VFMADD231PS  Z25, Z26, Z9
-	TESTQ        R13, R13
-	JZ           sparse2_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_5_sparse
+	JE           prefetched2_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_5
 
-sparse2_5:
+prefetched2_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_5
+
+prefetched2_5_sparse:
+prefetched2_5:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -650,14 +887,27 @@ sparse2_5:
 	VPBROADCASTD 8(R14), Z26
 	VFMADD231PS  Z24, Z26, Z8
 	VFMADD231PS  Z25, Z26, Z9
-	TESTQ        R13, R13
-	JZ           sparse3_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_5_sparse
+	JE           prefetched3_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_5
 
-sparse3_5:
+prefetched3_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_5
+
+prefetched3_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_5:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -765,10 +1015,24 @@ resumed6:
 	JL   tail6
 
 turn6:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_6_sparse
+	JE          prefetched0_6_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_6
+
+prefetched0_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_6
+
+prefetched0_6_sparse:
+prefetched0_6:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -789,14 +1053,27 @@ turn6:
 	VPBROADCASTD (R14)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z10
 	VFMADD231PS  Z25, Z26, Z11
-	TESTQ        R13, R13
-	JZ           sparse1_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_6_sparse
+	JE           prefetched1_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_6
 
-sparse1_6:
+prefetched1_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_6
+
+prefetched1_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_6:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -817,14 +1094,24 @@ sparse1_6:
 	VPBROADCASTD 4(R14)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z10
 	VFMADD231PS  Z25, Z26, Z11
-	TESTQ        R13, R13
-	JZ           sparse2_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_6_sparse
+	JE           prefetched2_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_6
 
-sparse2_6:
+prefetched2_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_6
+
+prefetched2_6_sparse:
+prefetched2_6:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -845,14 +1132,27 @@ sparse2_6:
 	VPBROADCASTD 8(R14)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z10
 	VFMADD231PS  Z25, Z26, Z11
-	TESTQ        R13, R13
-	JZ           sparse3_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_6_sparse
+	JE           prefetched3_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_6
 
-sparse3_6:
+prefetched3_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_6
+
+prefetched3_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_6:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -973,10 +1273,24 @@ resumed7:
 	JL   tail7
 
 turn7:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_7_sparse
+	JE          prefetched0_7_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_7
+
+prefetched0_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_7
+
+prefetched0_7_sparse:
+prefetched0_7:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -1000,14 +1314,27 @@ turn7:
 	VPBROADCASTD (R14)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z12
 	VFMADD231PS  Z25, Z26, Z13
-	TESTQ        R13, R13
-	JZ           sparse1_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_7_sparse
+	JE           prefetched1_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_7
 
-sparse1_7:
+prefetched1_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_7
+
+prefetched1_7_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_7:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -1031,14 +1358,24 @@ sparse1_7:
 	VPBROADCASTD 4(R14)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z12
 	VFMADD231PS  Z25, Z26, Z13
-	TESTQ        R13, R13
-	JZ           sparse2_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_7_sparse
+	JE           prefetched2_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_7
 
-sparse2_7:
+prefetched2_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_7
+
+prefetched2_7_sparse:
+prefetched2_7:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -1062,14 +1399,27 @@ sparse2_7:
 	VPBROADCASTD 8(R14)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z12
 	VFMADD231PS  Z25, Z26, Z13
-	TESTQ        R13, R13
-	JZ           sparse3_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_7_sparse
+	JE           prefetched3_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_7
 
-sparse3_7:
+prefetched3_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_7
+
+prefetched3_7_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_7:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -1203,10 +1553,24 @@ resumed8:
 	JL   tail8
 
 turn8:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_8_sparse
+	JE          prefetched0_8_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_8
+
+prefetched0_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_8
+
+prefetched0_8_sparse:
+prefetched0_8:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -1233,14 +1597,27 @@ turn8:
 	VPBROADCASTD (R14)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z14
 	VFMADD231PS  Z25, Z26, Z15
-	TESTQ        R13, R13
-	JZ           sparse1_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_8_sparse
+	JE           prefetched1_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_8
 
-sparse1_8:
+prefetched1_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_8
+
+prefetched1_8_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_8:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -1267,14 +1644,24 @@ sparse1_8:
 	VPBROADCASTD 4(R14)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z14
 	VFMADD231PS  Z25, Z26, Z15
-	TESTQ        R13, R13
-	JZ           sparse2_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_8_sparse
+	JE           prefetched2_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_8
 
-sparse2_8:
+prefetched2_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_8
+
+prefetched2_8_sparse:
+prefetched2_8:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -1301,14 +1688,27 @@ sparse2_8:
 	VPBROADCASTD 8(R14)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z14
 	VFMADD231PS  Z25, Z26, Z15
-	TESTQ        R13, R13
-	JZ           sparse3_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_8_sparse
+	JE           prefetched3_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_8
 
-sparse3_8:
+prefetched3_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_8
+
+prefetched3_8_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_8:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -1455,10 +1855,24 @@ resumed9:
 	JL   tail9
 
 turn9:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_9_sparse
+	JE          prefetched0_9_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_9
+
+prefetched0_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_9
+
+prefetched0_9_sparse:
+prefetched0_9:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -1488,14 +1902,27 @@ turn9:
 	VPBROADCASTD (AX), Z26
 	VFMADD231PS  Z24, Z26, Z16
 	VFMADD231PS  Z25, Z26, Z17
-	TESTQ        R13, R13
-	JZ           sparse1_9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_9_sparse
+	JE           prefetched1_9_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_9
 
-sparse1_9:
+prefetched1_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_9
+
+prefetched1_9_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_9:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -1525,14 +1952,24 @@ sparse1_9:
 	VPBROADCASTD 4(AX), Z26
 	VFMADD231PS  Z24, Z26, Z16
 	VFMADD231PS  Z25, Z26, Z17
-	TESTQ        R13, R13
-	JZ           sparse2_9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_9_sparse
+	JE           prefetched2_9_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_9
 
-sparse2_9:
+prefetched2_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_9
+
+prefetched2_9_sparse:
+prefetched2_9:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -1562,14 +1999,27 @@ sparse2_9:
 	VPBROADCASTD 8(AX), Z26
 	VFMADD231PS  Z24, Z26, Z16
 	VFMADD231PS  Z25, Z26, Z17
-	TESTQ        R13, R13
-	JZ           sparse3_9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_9_sparse
+	JE           prefetched3_9_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_9
 
-sparse3_9:
+prefetched3_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_9
+
+prefetched3_9_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_9:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -1731,10 +2181,24 @@ resumed10:
 	JL   tail10
 
 turn10:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_10_sparse
+	JE          prefetched0_10_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_10
+
+prefetched0_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_10
+
+prefetched0_10_sparse:
+prefetched0_10:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -1767,14 +2231,27 @@ turn10:
 	VPBROADCASTD (AX)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z18
 	VFMADD231PS  Z25, Z26, Z19
-	TESTQ        R13, R13
-	JZ           sparse1_10
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_10_sparse
+	JE           prefetched1_10_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_10
 
-sparse1_10:
+prefetched1_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_10
+
+prefetched1_10_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_10:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -1807,14 +2284,24 @@ sparse1_10:
 	VPBROADCASTD 4(AX)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z18
 	VFMADD231PS  Z25, Z26, Z19
-	TESTQ        R13, R13
-	JZ           sparse2_10
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_10_sparse
+	JE           prefetched2_10_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_10
 
-sparse2_10:
+prefetched2_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_10
+
+prefetched2_10_sparse:
+prefetched2_10:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -1847,14 +2334,27 @@ sparse2_10:
 	VPBROADCASTD 8(AX)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z18
 	VFMADD231PS  Z25, Z26, Z19
-	TESTQ        R13, R13
-	JZ           sparse3_10
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_10_sparse
+	JE           prefetched3_10_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_10
 
-sparse3_10:
+prefetched3_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_10
+
+prefetched3_10_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_10:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -2029,10 +2529,24 @@ resumed11:
 	JL   tail11
 
 turn11:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_11_sparse
+	JE          prefetched0_11_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_11
+
+prefetched0_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_11
+
+prefetched0_11_sparse:
+prefetched0_11:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -2068,14 +2582,27 @@ turn11:
 	VPBROADCASTD (AX)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z20
 	VFMADD231PS  Z25, Z26, Z21
-	TESTQ        R13, R13
-	JZ           sparse1_11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_11_sparse
+	JE           prefetched1_11_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_11
 
-sparse1_11:
+prefetched1_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_11
+
+prefetched1_11_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_11:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -2111,14 +2638,24 @@ sparse1_11:
 	VPBROADCASTD 4(AX)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z20
 	VFMADD231PS  Z25, Z26, Z21
-	TESTQ        R13, R13
-	JZ           sparse2_11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_11_sparse
+	JE           prefetched2_11_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_11
 
-sparse2_11:
+prefetched2_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_11
+
+prefetched2_11_sparse:
+prefetched2_11:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -2154,14 +2691,27 @@ sparse2_11:
 	VPBROADCASTD 8(AX)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z20
 	VFMADD231PS  Z25, Z26, Z21
-	TESTQ        R13, R13
-	JZ           sparse3_11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_11_sparse
+	JE           prefetched3_11_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_11
 
-sparse3_11:
+prefetched3_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_11
+
+prefetched3_11_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_11:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -2349,10 +2899,24 @@ resumed12:
 	JL   tail12
 
 turn12:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_12_sparse
+	JE          prefetched0_12_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_12
+
+prefetched0_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_12
+
+prefetched0_12_sparse:
+prefetched0_12:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -2391,14 +2955,27 @@ turn12:
 	VPBROADCASTD (AX)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z22
 	VFMADD231PS  Z25, Z26, Z23
-	TESTQ        R13, R13
-	JZ           sparse1_12
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_12_sparse
+	JE           prefetched1_12_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_12
 
-sparse1_12:
+prefetched1_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_12
+
+prefetched1_12_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_12:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -2437,14 +3014,24 @@ sparse1_12:
 	VPBROADCASTD 4(AX)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z22
 	VFMADD231PS  Z25, Z26, Z23
-	TESTQ        R13, R13
-	JZ           sparse2_12
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_12_sparse
+	JE           prefetched2_12_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_12
 
-sparse2_12:
+prefetched2_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_12
+
+prefetched2_12_sparse:
+prefetched2_12:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -2483,14 +3070,27 @@ sparse2_12:
 	VPBROADCASTD 8(AX)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z22
 	VFMADD231PS  Z25, Z26, Z23
-	TESTQ        R13, R13
-	JZ           sparse3_12
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_12_sparse
+	JE           prefetched3_12_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_12
 
-sparse3_12:
+prefetched3_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_12
+
+prefetched3_12_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_12:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -2703,43 +3303,87 @@ resumed1:
 	JL   tail1
 
 turn1:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_1_sparse
+	JE          prefetched0_1_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_1
+
+prefetched0_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_1
+
+prefetched0_1_sparse:
+prefetched0_1:
 	VCVTPH2PS    (SI), Z24
 	VCVTPH2PS    32(SI), Z25
 	VPBROADCASTD (DI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
-	TESTQ        R13, R13
-	JZ           sparse1_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_1_sparse
+	JE           prefetched1_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_1
 
-sparse1_1:
+prefetched1_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_1
+
+prefetched1_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_1:
 	VCVTPH2PS    64(SI), Z24
 	VCVTPH2PS    96(SI), Z25
 	VPBROADCASTD 4(DI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
-	TESTQ        R13, R13
-	JZ           sparse2_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_1_sparse
+	JE           prefetched2_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_1
 
-sparse2_1:
+prefetched2_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_1
+
+prefetched2_1_sparse:
+prefetched2_1:
 	VCVTPH2PS    128(SI), Z24
 	VCVTPH2PS    160(SI), Z25
 	VPBROADCASTD 8(DI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
-	TESTQ        R13, R13
-	JZ           sparse3_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_1_sparse
+	JE           prefetched3_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          prefetched3_1
 
-sparse3_1:
+prefetched3_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_1
+
+prefetched3_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_1:
 	VCVTPH2PS    192(SI), Z24
 	VCVTPH2PS    224(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -2793,10 +3437,20 @@ resumed2:
 	JL   tail2
 
 turn2:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_2_sparse
+	JE          prefetched0_2_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_2
+
+prefetched0_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_2
+
+prefetched0_2_sparse:
+prefetched0_2:
 	VCVTPH2PS    (SI), Z24
 	VCVTPH2PS    32(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -2805,12 +3459,23 @@ turn2:
 	VPBROADCASTD (DI)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z2
 	VFMADD231PS  Z25, Z26, Z3
-	TESTQ        R13, R13
-	JZ           sparse1_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_2_sparse
+	JE           prefetched1_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_2
 
-sparse1_2:
+prefetched1_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_2
+
+prefetched1_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_2:
 	VCVTPH2PS    64(SI), Z24
 	VCVTPH2PS    96(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -2819,12 +3484,20 @@ sparse1_2:
 	VPBROADCASTD 4(DI)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z2
 	VFMADD231PS  Z25, Z26, Z3
-	TESTQ        R13, R13
-	JZ           sparse2_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_2_sparse
+	JE           prefetched2_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_2
 
-sparse2_2:
+prefetched2_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_2
+
+prefetched2_2_sparse:
+prefetched2_2:
 	VCVTPH2PS    128(SI), Z24
 	VCVTPH2PS    160(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -2833,12 +3506,27 @@ sparse2_2:
 	VPBROADCASTD 8(DI)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z2
 	VFMADD231PS  Z25, Z26, Z3
-	TESTQ        R13, R13
-	JZ           sparse3_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_2_sparse
+	JE           prefetched3_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          prefetched3_2
 
-sparse3_2:
+prefetched3_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_2
+
+prefetched3_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_2:
 	VCVTPH2PS    192(SI), Z24
 	VCVTPH2PS    224(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -2905,10 +3593,20 @@ resumed3:
 	JL   tail3
 
 turn3:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_3_sparse
+	JE          prefetched0_3_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_3
+
+prefetched0_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_3
+
+prefetched0_3_sparse:
+prefetched0_3:
 	VCVTPH2PS    (SI), Z24
 	VCVTPH2PS    32(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -2920,12 +3618,23 @@ turn3:
 	VPBROADCASTD (DI)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z4
 	VFMADD231PS  Z25, Z26, Z5
-	TESTQ        R13, R13
-	JZ           sparse1_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_3_sparse
+	JE           prefetched1_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_3
 
-sparse1_3:
+prefetched1_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_3
+
+prefetched1_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_3:
 	VCVTPH2PS    64(SI), Z24
 	VCVTPH2PS    96(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -2937,12 +3646,20 @@ sparse1_3:
 	VPBROADCASTD 4(DI)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z4
 	VFMADD231PS  Z25, Z26, Z5
-	TESTQ        R13, R13
-	JZ           sparse2_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_3_sparse
+	JE           prefetched2_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_3
 
-sparse2_3:
+prefetched2_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_3
+
+prefetched2_3_sparse:
+prefetched2_3:
 	VCVTPH2PS    128(SI), Z24
 	VCVTPH2PS    160(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -2954,12 +3671,27 @@ sparse2_3:
 	VPBROADCASTD 8(DI)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z4
 	VFMADD231PS  Z25, Z26, Z5
-	TESTQ        R13, R13
-	JZ           sparse3_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_3_sparse
+	JE           prefetched3_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          prefetched3_3
 
-sparse3_3:
+prefetched3_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_3
+
+prefetched3_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_3:
 	VCVTPH2PS    192(SI), Z24
 	VCVTPH2PS    224(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -3039,10 +3771,20 @@ resumed4:
 	JL   tail4
 
 turn4:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_4_sparse
+	JE          prefetched0_4_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_4
+
+prefetched0_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_4
+
+prefetched0_4_sparse:
+prefetched0_4:
 	VCVTPH2PS    (SI), Z24
 	VCVTPH2PS    32(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -3057,12 +3799,23 @@ turn4:
 	VPBROADCASTD (DI)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z6
 	VFMADD231PS  Z25, Z26, Z7
-	TESTQ        R13, R13
-	JZ           sparse1_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_4_sparse
+	JE           prefetched1_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_4
 
-sparse1_4:
+prefetched1_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_4
+
+prefetched1_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_4:
 	VCVTPH2PS    64(SI), Z24
 	VCVTPH2PS    96(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -3077,12 +3830,20 @@ sparse1_4:
 	VPBROADCASTD 4(DI)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z6
 	VFMADD231PS  Z25, Z26, Z7
-	TESTQ        R13, R13
-	JZ           sparse2_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_4_sparse
+	JE           prefetched2_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_4
 
-sparse2_4:
+prefetched2_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_4
+
+prefetched2_4_sparse:
+prefetched2_4:
 	VCVTPH2PS    128(SI), Z24
 	VCVTPH2PS    160(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -3097,12 +3858,27 @@ sparse2_4:
 	VPBROADCASTD 8(DI)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z6
 	VFMADD231PS  Z25, Z26, Z7
-	TESTQ        R13, R13
-	JZ           sparse3_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_4_sparse
+	JE           prefetched3_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          prefetched3_4
 
-sparse3_4:
+prefetched3_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_4
+
+prefetched3_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_4:
 	VCVTPH2PS    192(SI), Z24
 	VCVTPH2PS    224(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -3195,10 +3971,20 @@ resumed5:
 	JL   tail5
 
 turn5:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_5_sparse
+	JE          prefetched0_5_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_5
+
+prefetched0_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_5
+
+prefetched0_5_sparse:
+prefetched0_5:
 	VCVTPH2PS    (SI), Z24
 	VCVTPH2PS    32(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -3216,12 +4002,23 @@ turn5:
 	VPBROADCASTD (R14), Z26
 	VFMADD231PS  Z24, Z26, Z8
 	VFMADD231PS  Z25, Z26, Z9
-	TESTQ        R13, R13
-	JZ           sparse1_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_5_sparse
+	JE           prefetched1_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_5
 
-sparse1_5:
+prefetched1_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_5
+
+prefetched1_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_5:
 	VCVTPH2PS    64(SI), Z24
 	VCVTPH2PS    96(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -3239,12 +4036,20 @@ sparse1_5:
 	VPBROADCASTD 4(R14), Z26
 	VFMADD231PS  Z24, Z26, Z8
 	VFMADD231PS  Z25, Z26, Z9
-	TESTQ        R13, R13
-	JZ           sparse2_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_5_sparse
+	JE           prefetched2_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_5
 
-sparse2_5:
+prefetched2_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_5
+
+prefetched2_5_sparse:
+prefetched2_5:
 	VCVTPH2PS    128(SI), Z24
 	VCVTPH2PS    160(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -3262,12 +4067,27 @@ sparse2_5:
 	VPBROADCASTD 8(R14), Z26
 	VFMADD231PS  Z24, Z26, Z8
 	VFMADD231PS  Z25, Z26, Z9
-	TESTQ        R13, R13
-	JZ           sparse3_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_5_sparse
+	JE           prefetched3_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          prefetched3_5
 
-sparse3_5:
+prefetched3_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_5
+
+prefetched3_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_5:
 	VCVTPH2PS    192(SI), Z24
 	VCVTPH2PS    224(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -3375,10 +4195,20 @@ resumed6:
 	JL   tail6
 
 turn6:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_6_sparse
+	JE          prefetched0_6_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_6
+
+prefetched0_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_6
+
+prefetched0_6_sparse:
+prefetched0_6:
 	VCVTPH2PS    (SI), Z24
 	VCVTPH2PS    32(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -3399,12 +4229,23 @@ turn6:
 	VPBROADCASTD (R14)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z10
 	VFMADD231PS  Z25, Z26, Z11
-	TESTQ        R13, R13
-	JZ           sparse1_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_6_sparse
+	JE           prefetched1_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_6
 
-sparse1_6:
+prefetched1_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_6
+
+prefetched1_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_6:
 	VCVTPH2PS    64(SI), Z24
 	VCVTPH2PS    96(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -3425,12 +4266,20 @@ sparse1_6:
 	VPBROADCASTD 4(R14)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z10
 	VFMADD231PS  Z25, Z26, Z11
-	TESTQ        R13, R13
-	JZ           sparse2_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_6_sparse
+	JE           prefetched2_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_6
 
-sparse2_6:
+prefetched2_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_6
+
+prefetched2_6_sparse:
+prefetched2_6:
 	VCVTPH2PS    128(SI), Z24
 	VCVTPH2PS    160(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -3451,12 +4300,27 @@ sparse2_6:
 	VPBROADCASTD 8(R14)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z10
 	VFMADD231PS  Z25, Z26, Z11
-	TESTQ        R13, R13
-	JZ           sparse3_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_6_sparse
+	JE           prefetched3_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          prefetched3_6
 
-sparse3_6:
+prefetched3_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_6
+
+prefetched3_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_6:
 	VCVTPH2PS    192(SI), Z24
 	VCVTPH2PS    224(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -3577,10 +4441,20 @@ resumed7:
 	JL   tail7
 
 turn7:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_7_sparse
+	JE          prefetched0_7_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_7
+
+prefetched0_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_7
+
+prefetched0_7_sparse:
+prefetched0_7:
 	VCVTPH2PS    (SI), Z24
 	VCVTPH2PS    32(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -3604,12 +4478,23 @@ turn7:
 	VPBROADCASTD (R14)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z12
 	VFMADD231PS  Z25, Z26, Z13
-	TESTQ        R13, R13
-	JZ           sparse1_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_7_sparse
+	JE           prefetched1_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_7
 
-sparse1_7:
+prefetched1_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_7
+
+prefetched1_7_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_7:
 	VCVTPH2PS    64(SI), Z24
 	VCVTPH2PS    96(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -3633,12 +4518,20 @@ sparse1_7:
 	VPBROADCASTD 4(R14)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z12
 	VFMADD231PS  Z25, Z26, Z13
-	TESTQ        R13, R13
-	JZ           sparse2_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_7_sparse
+	JE           prefetched2_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_7
 
-sparse2_7:
+prefetched2_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_7
+
+prefetched2_7_sparse:
+prefetched2_7:
 	VCVTPH2PS    128(SI), Z24
 	VCVTPH2PS    160(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -3662,12 +4555,27 @@ sparse2_7:
 	VPBROADCASTD 8(R14)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z12
 	VFMADD231PS  Z25, Z26, Z13
-	TESTQ        R13, R13
-	JZ           sparse3_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_7_sparse
+	JE           prefetched3_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          prefetched3_7
 
-sparse3_7:
+prefetched3_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_7
+
+prefetched3_7_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_7:
 	VCVTPH2PS    192(SI), Z24
 	VCVTPH2PS    224(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -3801,10 +4709,20 @@ resumed8:
 	JL   tail8
 
 turn8:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_8_sparse
+	JE          prefetched0_8_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_8
+
+prefetched0_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_8
+
+prefetched0_8_sparse:
+prefetched0_8:
 	VCVTPH2PS    (SI), Z24
 	VCVTPH2PS    32(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -3831,12 +4749,23 @@ turn8:
 	VPBROADCASTD (R14)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z14
 	VFMADD231PS  Z25, Z26, Z15
-	TESTQ        R13, R13
-	JZ           sparse1_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_8_sparse
+	JE           prefetched1_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_8
 
-sparse1_8:
+prefetched1_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_8
+
+prefetched1_8_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_8:
 	VCVTPH2PS    64(SI), Z24
 	VCVTPH2PS    96(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -3863,12 +4792,20 @@ sparse1_8:
 	VPBROADCASTD 4(R14)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z14
 	VFMADD231PS  Z25, Z26, Z15
-	TESTQ        R13, R13
-	JZ           sparse2_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_8_sparse
+	JE           prefetched2_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_8
 
-sparse2_8:
+prefetched2_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_8
+
+prefetched2_8_sparse:
+prefetched2_8:
 	VCVTPH2PS    128(SI), Z24
 	VCVTPH2PS    160(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -3895,12 +4832,27 @@ sparse2_8:
 	VPBROADCASTD 8(R14)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z14
 	VFMADD231PS  Z25, Z26, Z15
-	TESTQ        R13, R13
-	JZ           sparse3_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_8_sparse
+	JE           prefetched3_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          prefetched3_8
 
-sparse3_8:
+prefetched3_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_8
+
+prefetched3_8_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_8:
 	VCVTPH2PS    192(SI), Z24
 	VCVTPH2PS    224(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -4047,10 +4999,20 @@ resumed9:
 	JL   tail9
 
 turn9:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_9_sparse
+	JE          prefetched0_9_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_9
+
+prefetched0_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_9
+
+prefetched0_9_sparse:
+prefetched0_9:
 	VCVTPH2PS    (SI), Z24
 	VCVTPH2PS    32(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -4080,12 +5042,23 @@ turn9:
 	VPBROADCASTD (AX), Z26
 	VFMADD231PS  Z24, Z26, Z16
 	VFMADD231PS  Z25, Z26, Z17
-	TESTQ        R13, R13
-	JZ           sparse1_9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_9_sparse
+	JE           prefetched1_9_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_9
 
-sparse1_9:
+prefetched1_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_9
+
+prefetched1_9_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_9:
 	VCVTPH2PS    64(SI), Z24
 	VCVTPH2PS    96(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -4115,12 +5088,20 @@ sparse1_9:
 	VPBROADCASTD 4(AX), Z26
 	VFMADD231PS  Z24, Z26, Z16
 	VFMADD231PS  Z25, Z26, Z17
-	TESTQ        R13, R13
-	JZ           sparse2_9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_9_sparse
+	JE           prefetched2_9_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_9
 
-sparse2_9:
+prefetched2_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_9
+
+prefetched2_9_sparse:
+prefetched2_9:
 	VCVTPH2PS    128(SI), Z24
 	VCVTPH2PS    160(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -4150,12 +5131,27 @@ sparse2_9:
 	VPBROADCASTD 8(AX), Z26
 	VFMADD231PS  Z24, Z26, Z16
 	VFMADD231PS  Z25, Z26, Z17
-	TESTQ        R13, R13
-	JZ           sparse3_9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_9_sparse
+	JE           prefetched3_9_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          prefetched3_9
 
-sparse3_9:
+prefetched3_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_9
+
+prefetched3_9_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_9:
 	VCVTPH2PS    192(SI), Z24
 	VCVTPH2PS    224(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -4317,10 +5313,20 @@ resumed10:
 	JL   tail10
 
 turn10:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_10_sparse
+	JE          prefetched0_10_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_10
+
+prefetched0_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_10
+
+prefetched0_10_sparse:
+prefetched0_10:
 	VCVTPH2PS    (SI), Z24
 	VCVTPH2PS    32(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -4353,12 +5359,23 @@ turn10:
 	VPBROADCASTD (AX)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z18
 	VFMADD231PS  Z25, Z26, Z19
-	TESTQ        R13, R13
-	JZ           sparse1_10
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_10_sparse
+	JE           prefetched1_10_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_10
 
-sparse1_10:
+prefetched1_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_10
+
+prefetched1_10_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_10:
 	VCVTPH2PS    64(SI), Z24
 	VCVTPH2PS    96(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -4391,12 +5408,20 @@ sparse1_10:
 	VPBROADCASTD 4(AX)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z18
 	VFMADD231PS  Z25, Z26, Z19
-	TESTQ        R13, R13
-	JZ           sparse2_10
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_10_sparse
+	JE           prefetched2_10_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_10
 
-sparse2_10:
+prefetched2_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_10
+
+prefetched2_10_sparse:
+prefetched2_10:
 	VCVTPH2PS    128(SI), Z24
 	VCVTPH2PS    160(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -4429,12 +5454,27 @@ sparse2_10:
 	VPBROADCASTD 8(AX)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z18
 	VFMADD231PS  Z25, Z26, Z19
-	TESTQ        R13, R13
-	JZ           sparse3_10
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_10_sparse
+	JE           prefetched3_10_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          prefetched3_10
 
-sparse3_10:
+prefetched3_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_10
+
+prefetched3_10_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_10:
 	VCVTPH2PS    192(SI), Z24
 	VCVTPH2PS    224(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -4609,10 +5649,20 @@ resumed11:
 	JL   tail11
 
 turn11:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_11_sparse
+	JE          prefetched0_11_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_11
+
+prefetched0_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_11
+
+prefetched0_11_sparse:
+prefetched0_11:
 	VCVTPH2PS    (SI), Z24
 	VCVTPH2PS    32(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -4648,12 +5698,23 @@ turn11:
 	VPBROADCASTD (AX)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z20
 	VFMADD231PS  Z25, Z26, Z21
-	TESTQ        R13, R13
-	JZ           sparse1_11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_11_sparse
+	JE           prefetched1_11_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_11
 
-sparse1_11:
+prefetched1_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_11
+
+prefetched1_11_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_11:
 	VCVTPH2PS    64(SI), Z24
 	VCVTPH2PS    96(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -4689,12 +5750,20 @@ sparse1_11:
 	VPBROADCASTD 4(AX)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z20
 	VFMADD231PS  Z25, Z26, Z21
-	TESTQ        R13, R13
-	JZ           sparse2_11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_11_sparse
+	JE           prefetched2_11_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_11
 
-sparse2_11:
+prefetched2_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_11
+
+prefetched2_11_sparse:
+prefetched2_11:
 	VCVTPH2PS    128(SI), Z24
 	VCVTPH2PS    160(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -4730,12 +5799,27 @@ sparse2_11:
 	VPBROADCASTD 8(AX)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z20
 	VFMADD231PS  Z25, Z26, Z21
-	TESTQ        R13, R13
-	JZ           sparse3_11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_11_sparse
+	JE           prefetched3_11_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          prefetched3_11
 
-sparse3_11:
+prefetched3_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_11
+
+prefetched3_11_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_11:
 	VCVTPH2PS    192(SI), Z24
 	VCVTPH2PS    224(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -4923,10 +6007,20 @@ resumed12:
 	JL   tail12
 
 turn12:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_12_sparse
+	JE          prefetched0_12_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_12
+
+prefetched0_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_12
+
+prefetched0_12_sparse:
+prefetched0_12:
 	VCVTPH2PS    (SI), Z24
 	VCVTPH2PS    32(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -4965,12 +6059,23 @@ turn12:
 	VPBROADCASTD (AX)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z22
 	VFMADD231PS  Z25, Z26, Z23
-	TESTQ        R13, R13
-	JZ           sparse1_12
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_12_sparse
+	JE           prefetched1_12_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_12
 
-sparse1_12:
+prefetched1_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_12
+
+prefetched1_12_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_12:
 	VCVTPH2PS    64(SI), Z24
 	VCVTPH2PS    96(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -5009,12 +6114,20 @@ sparse1_12:
 	VPBROADCASTD 4(AX)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z22
 	VFMADD231PS  Z25, Z26, Z23
-	TESTQ        R13, R13
-	JZ           sparse2_12
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_12_sparse
+	JE           prefetched2_12_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_12
 
-sparse2_12:
+prefetched2_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_12
+
+prefetched2_12_sparse:
+prefetched2_12:
 	VCVTPH2PS    128(SI), Z24
 	VCVTPH2PS    160(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -5053,12 +6166,27 @@ sparse2_12:
 	VPBROADCASTD 8(AX)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z22
 	VFMADD231PS  Z25, Z26, Z23
-	TESTQ        R13, R13
-	JZ           sparse3_12
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_12_sparse
+	JE           prefetched3_12_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          prefetched3_12
 
-sparse3_12:
+prefetched3_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_12
+
+prefetched3_12_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_12:
 	VCVTPH2PS    192(SI), Z24
 	VCVTPH2PS    224(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -5278,10 +6406,24 @@ resumed1:
 	JL   tail1
 
 turn1:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_1_sparse
+	JE          prefetched0_1_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_1
+
+prefetched0_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_1
+
+prefetched0_1_sparse:
+prefetched0_1:
 	VPANDD       (SI), Z27, Z24
 	VPANDD       64(SI), Z27, Z25
 	VPBROADCASTD 4(DI), Z26
@@ -5294,14 +6436,27 @@ turn1:
 	VPBROADCASTD (DI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
-	TESTQ        R13, R13
-	JZ           sparse1_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_1_sparse
+	JE           prefetched1_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_1
 
-sparse1_1:
+prefetched1_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_1
+
+prefetched1_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_1:
 	VPANDD       128(SI), Z27, Z24
 	VPANDD       192(SI), Z27, Z25
 	VPBROADCASTD 12(DI), Z26
@@ -5314,14 +6469,24 @@ sparse1_1:
 	VPBROADCASTD 8(DI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
-	TESTQ        R13, R13
-	JZ           sparse2_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_1_sparse
+	JE           prefetched2_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_1
 
-sparse2_1:
+prefetched2_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_1
+
+prefetched2_1_sparse:
+prefetched2_1:
 	VPANDD       256(SI), Z27, Z24
 	VPANDD       320(SI), Z27, Z25
 	VPBROADCASTD 20(DI), Z26
@@ -5334,14 +6499,27 @@ sparse2_1:
 	VPBROADCASTD 16(DI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
-	TESTQ        R13, R13
-	JZ           sparse3_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_1_sparse
+	JE           prefetched3_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_1
 
-sparse3_1:
+prefetched3_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_1
+
+prefetched3_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_1:
 	VPANDD       384(SI), Z27, Z24
 	VPANDD       448(SI), Z27, Z25
 	VPBROADCASTD 28(DI), Z26
@@ -5409,10 +6587,24 @@ resumed2:
 	JL   tail2
 
 turn2:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_2_sparse
+	JE          prefetched0_2_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_2
+
+prefetched0_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_2
+
+prefetched0_2_sparse:
+prefetched0_2:
 	VPANDD       (SI), Z27, Z24
 	VPANDD       64(SI), Z27, Z25
 	VPBROADCASTD 4(DI), Z26
@@ -5431,14 +6623,27 @@ turn2:
 	VPBROADCASTD (DI)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z2
 	VFMADD231PS  Z25, Z26, Z3
-	TESTQ        R13, R13
-	JZ           sparse1_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_2_sparse
+	JE           prefetched1_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_2
 
-sparse1_2:
+prefetched1_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_2
+
+prefetched1_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_2:
 	VPANDD       128(SI), Z27, Z24
 	VPANDD       192(SI), Z27, Z25
 	VPBROADCASTD 12(DI), Z26
@@ -5457,14 +6662,24 @@ sparse1_2:
 	VPBROADCASTD 8(DI)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z2
 	VFMADD231PS  Z25, Z26, Z3
-	TESTQ        R13, R13
-	JZ           sparse2_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_2_sparse
+	JE           prefetched2_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_2
 
-sparse2_2:
+prefetched2_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_2
+
+prefetched2_2_sparse:
+prefetched2_2:
 	VPANDD       256(SI), Z27, Z24
 	VPANDD       320(SI), Z27, Z25
 	VPBROADCASTD 20(DI), Z26
@@ -5483,14 +6698,27 @@ sparse2_2:
 	VPBROADCASTD 16(DI)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z2
 	VFMADD231PS  Z25, Z26, Z3
-	TESTQ        R13, R13
-	JZ           sparse3_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_2_sparse
+	JE           prefetched3_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_2
 
-sparse3_2:
+prefetched3_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_2
+
+prefetched3_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_2:
 	VPANDD       384(SI), Z27, Z24
 	VPANDD       448(SI), Z27, Z25
 	VPBROADCASTD 28(DI), Z26
@@ -5577,10 +6805,24 @@ resumed3:
 	JL   tail3
 
 turn3:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_3_sparse
+	JE          prefetched0_3_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_3
+
+prefetched0_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_3
+
+prefetched0_3_sparse:
+prefetched0_3:
 	VPANDD       (SI), Z27, Z24
 	VPANDD       64(SI), Z27, Z25
 	VPBROADCASTD 4(DI), Z26
@@ -5605,14 +6847,27 @@ turn3:
 	VPBROADCASTD (DI)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z4
 	VFMADD231PS  Z25, Z26, Z5
-	TESTQ        R13, R13
-	JZ           sparse1_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_3_sparse
+	JE           prefetched1_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_3
 
-sparse1_3:
+prefetched1_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_3
+
+prefetched1_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_3:
 	VPANDD       128(SI), Z27, Z24
 	VPANDD       192(SI), Z27, Z25
 	VPBROADCASTD 12(DI), Z26
@@ -5637,14 +6892,24 @@ sparse1_3:
 	VPBROADCASTD 8(DI)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z4
 	VFMADD231PS  Z25, Z26, Z5
-	TESTQ        R13, R13
-	JZ           sparse2_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_3_sparse
+	JE           prefetched2_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_3
 
-sparse2_3:
+prefetched2_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_3
+
+prefetched2_3_sparse:
+prefetched2_3:
 	VPANDD       256(SI), Z27, Z24
 	VPANDD       320(SI), Z27, Z25
 	VPBROADCASTD 20(DI), Z26
@@ -5669,14 +6934,27 @@ sparse2_3:
 	VPBROADCASTD 16(DI)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z4
 	VFMADD231PS  Z25, Z26, Z5
-	TESTQ        R13, R13
-	JZ           sparse3_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_3_sparse
+	JE           prefetched3_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_3
 
-sparse3_3:
+prefetched3_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_3
+
+prefetched3_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_3:
 	VPANDD       384(SI), Z27, Z24
 	VPANDD       448(SI), Z27, Z25
 	VPBROADCASTD 28(DI), Z26
@@ -5782,10 +7060,24 @@ resumed4:
 	JL   tail4
 
 turn4:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_4_sparse
+	JE          prefetched0_4_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_4
+
+prefetched0_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_4
+
+prefetched0_4_sparse:
+prefetched0_4:
 	VPANDD       (SI), Z27, Z24
 	VPANDD       64(SI), Z27, Z25
 	VPBROADCASTD 4(DI), Z26
@@ -5816,14 +7108,27 @@ turn4:
 	VPBROADCASTD (DI)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z6
 	VFMADD231PS  Z25, Z26, Z7
-	TESTQ        R13, R13
-	JZ           sparse1_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_4_sparse
+	JE           prefetched1_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_4
 
-sparse1_4:
+prefetched1_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_4
+
+prefetched1_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_4:
 	VPANDD       128(SI), Z27, Z24
 	VPANDD       192(SI), Z27, Z25
 	VPBROADCASTD 12(DI), Z26
@@ -5854,14 +7159,24 @@ sparse1_4:
 	VPBROADCASTD 8(DI)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z6
 	VFMADD231PS  Z25, Z26, Z7
-	TESTQ        R13, R13
-	JZ           sparse2_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_4_sparse
+	JE           prefetched2_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_4
 
-sparse2_4:
+prefetched2_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_4
+
+prefetched2_4_sparse:
+prefetched2_4:
 	VPANDD       256(SI), Z27, Z24
 	VPANDD       320(SI), Z27, Z25
 	VPBROADCASTD 20(DI), Z26
@@ -5892,14 +7207,27 @@ sparse2_4:
 	VPBROADCASTD 16(DI)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z6
 	VFMADD231PS  Z25, Z26, Z7
-	TESTQ        R13, R13
-	JZ           sparse3_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_4_sparse
+	JE           prefetched3_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_4
 
-sparse3_4:
+prefetched3_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_4
+
+prefetched3_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_4:
 	VPANDD       384(SI), Z27, Z24
 	VPANDD       448(SI), Z27, Z25
 	VPBROADCASTD 28(DI), Z26
@@ -6024,10 +7352,24 @@ resumed5:
 	JL   tail5
 
 turn5:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_5_sparse
+	JE          prefetched0_5_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_5
+
+prefetched0_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_5
+
+prefetched0_5_sparse:
+prefetched0_5:
 	VPANDD       (SI), Z27, Z24
 	VPANDD       64(SI), Z27, Z25
 	VPBROADCASTD 4(DI), Z26
@@ -6064,14 +7406,27 @@ turn5:
 	VPBROADCASTD (R14), Z26
 	VFMADD231PS  Z24, Z26, Z8
 	VFMADD231PS  Z25, Z26, Z9
-	TESTQ        R13, R13
-	JZ           sparse1_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_5_sparse
+	JE           prefetched1_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_5
 
-sparse1_5:
+prefetched1_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_5
+
+prefetched1_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_5:
 	VPANDD       128(SI), Z27, Z24
 	VPANDD       192(SI), Z27, Z25
 	VPBROADCASTD 12(DI), Z26
@@ -6108,14 +7463,24 @@ sparse1_5:
 	VPBROADCASTD 8(R14), Z26
 	VFMADD231PS  Z24, Z26, Z8
 	VFMADD231PS  Z25, Z26, Z9
-	TESTQ        R13, R13
-	JZ           sparse2_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_5_sparse
+	JE           prefetched2_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_5
 
-sparse2_5:
+prefetched2_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_5
+
+prefetched2_5_sparse:
+prefetched2_5:
 	VPANDD       256(SI), Z27, Z24
 	VPANDD       320(SI), Z27, Z25
 	VPBROADCASTD 20(DI), Z26
@@ -6152,14 +7517,27 @@ sparse2_5:
 	VPBROADCASTD 16(R14), Z26
 	VFMADD231PS  Z24, Z26, Z8
 	VFMADD231PS  Z25, Z26, Z9
-	TESTQ        R13, R13
-	JZ           sparse3_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_5_sparse
+	JE           prefetched3_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_5
 
-sparse3_5:
+prefetched3_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_5
+
+prefetched3_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_5:
 	VPANDD       384(SI), Z27, Z24
 	VPANDD       448(SI), Z27, Z25
 	VPBROADCASTD 28(DI), Z26
@@ -6305,10 +7683,24 @@ resumed6:
 	JL   tail6
 
 turn6:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_6_sparse
+	JE          prefetched0_6_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_6
+
+prefetched0_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_6
+
+prefetched0_6_sparse:
+prefetched0_6:
 	VPANDD       (SI), Z27, Z24
 	VPANDD       64(SI), Z27, Z25
 	VPBROADCASTD 4(DI), Z26
@@ -6351,14 +7743,27 @@ turn6:
 	VPBROADCASTD (R14)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z10
 	VFMADD231PS  Z25, Z26, Z11
-	TESTQ        R13, R13
-	JZ           sparse1_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_6_sparse
+	JE           prefetched1_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_6
 
-sparse1_6:
+prefetched1_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_6
+
+prefetched1_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_6:
 	VPANDD       128(SI), Z27, Z24
 	VPANDD       192(SI), Z27, Z25
 	VPBROADCASTD 12(DI), Z26
@@ -6401,14 +7806,24 @@ sparse1_6:
 	VPBROADCASTD 8(R14)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z10
 	VFMADD231PS  Z25, Z26, Z11
-	TESTQ        R13, R13
-	JZ           sparse2_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_6_sparse
+	JE           prefetched2_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_6
 
-sparse2_6:
+prefetched2_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_6
+
+prefetched2_6_sparse:
+prefetched2_6:
 	VPANDD       256(SI), Z27, Z24
 	VPANDD       320(SI), Z27, Z25
 	VPBROADCASTD 20(DI), Z26
@@ -6451,14 +7866,27 @@ sparse2_6:
 	VPBROADCASTD 16(R14)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z10
 	VFMADD231PS  Z25, Z26, Z11
-	TESTQ        R13, R13
-	JZ           sparse3_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_6_sparse
+	JE           prefetched3_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_6
 
-sparse3_6:
+prefetched3_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_6
+
+prefetched3_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_6:
 	VPANDD       384(SI), Z27, Z24
 	VPANDD       448(SI), Z27, Z25
 	VPBROADCASTD 28(DI), Z26
@@ -6623,10 +8051,24 @@ resumed7:
 	JL   tail7
 
 turn7:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_7_sparse
+	JE          prefetched0_7_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_7
+
+prefetched0_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_7
+
+prefetched0_7_sparse:
+prefetched0_7:
 	VPANDD       (SI), Z27, Z24
 	VPANDD       64(SI), Z27, Z25
 	VPBROADCASTD 4(DI), Z26
@@ -6675,14 +8117,27 @@ turn7:
 	VPBROADCASTD (R14)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z12
 	VFMADD231PS  Z25, Z26, Z13
-	TESTQ        R13, R13
-	JZ           sparse1_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_7_sparse
+	JE           prefetched1_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_7
 
-sparse1_7:
+prefetched1_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_7
+
+prefetched1_7_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_7:
 	VPANDD       128(SI), Z27, Z24
 	VPANDD       192(SI), Z27, Z25
 	VPBROADCASTD 12(DI), Z26
@@ -6731,14 +8186,24 @@ sparse1_7:
 	VPBROADCASTD 8(R14)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z12
 	VFMADD231PS  Z25, Z26, Z13
-	TESTQ        R13, R13
-	JZ           sparse2_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_7_sparse
+	JE           prefetched2_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_7
 
-sparse2_7:
+prefetched2_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_7
+
+prefetched2_7_sparse:
+prefetched2_7:
 	VPANDD       256(SI), Z27, Z24
 	VPANDD       320(SI), Z27, Z25
 	VPBROADCASTD 20(DI), Z26
@@ -6787,14 +8252,27 @@ sparse2_7:
 	VPBROADCASTD 16(R14)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z12
 	VFMADD231PS  Z25, Z26, Z13
-	TESTQ        R13, R13
-	JZ           sparse3_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_7_sparse
+	JE           prefetched3_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_7
 
-sparse3_7:
+prefetched3_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_7
+
+prefetched3_7_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_7:
 	VPANDD       384(SI), Z27, Z24
 	VPANDD       448(SI), Z27, Z25
 	VPBROADCASTD 28(DI), Z26
@@ -6978,10 +8456,24 @@ resumed8:
 	JL   tail8
 
 turn8:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_8_sparse
+	JE          prefetched0_8_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_8
+
+prefetched0_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_8
+
+prefetched0_8_sparse:
+prefetched0_8:
 	VPANDD       (SI), Z27, Z24
 	VPANDD       64(SI), Z27, Z25
 	VPBROADCASTD 4(DI), Z26
@@ -7036,14 +8528,27 @@ turn8:
 	VPBROADCASTD (R14)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z14
 	VFMADD231PS  Z25, Z26, Z15
-	TESTQ        R13, R13
-	JZ           sparse1_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_8_sparse
+	JE           prefetched1_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_8
 
-sparse1_8:
+prefetched1_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_8
+
+prefetched1_8_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_8:
 	VPANDD       128(SI), Z27, Z24
 	VPANDD       192(SI), Z27, Z25
 	VPBROADCASTD 12(DI), Z26
@@ -7098,14 +8603,24 @@ sparse1_8:
 	VPBROADCASTD 8(R14)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z14
 	VFMADD231PS  Z25, Z26, Z15
-	TESTQ        R13, R13
-	JZ           sparse2_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_8_sparse
+	JE           prefetched2_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_8
 
-sparse2_8:
+prefetched2_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_8
+
+prefetched2_8_sparse:
+prefetched2_8:
 	VPANDD       256(SI), Z27, Z24
 	VPANDD       320(SI), Z27, Z25
 	VPBROADCASTD 20(DI), Z26
@@ -7160,14 +8675,27 @@ sparse2_8:
 	VPBROADCASTD 16(R14)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z14
 	VFMADD231PS  Z25, Z26, Z15
-	TESTQ        R13, R13
-	JZ           sparse3_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_8_sparse
+	JE           prefetched3_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_8
 
-sparse3_8:
+prefetched3_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_8
+
+prefetched3_8_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_8:
 	VPANDD       384(SI), Z27, Z24
 	VPANDD       448(SI), Z27, Z25
 	VPBROADCASTD 28(DI), Z26
@@ -7370,10 +8898,24 @@ resumed9:
 	JL   tail9
 
 turn9:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_9_sparse
+	JE          prefetched0_9_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_9
+
+prefetched0_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_9
+
+prefetched0_9_sparse:
+prefetched0_9:
 	VPANDD       (SI), Z27, Z24
 	VPANDD       64(SI), Z27, Z25
 	VPBROADCASTD 4(DI), Z26
@@ -7434,14 +8976,27 @@ turn9:
 	VPBROADCASTD (AX), Z26
 	VFMADD231PS  Z24, Z26, Z16
 	VFMADD231PS  Z25, Z26, Z17
-	TESTQ        R13, R13
-	JZ           sparse1_9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_9_sparse
+	JE           prefetched1_9_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_9
 
-sparse1_9:
+prefetched1_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_9
+
+prefetched1_9_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_9:
 	VPANDD       128(SI), Z27, Z24
 	VPANDD       192(SI), Z27, Z25
 	VPBROADCASTD 12(DI), Z26
@@ -7502,14 +9057,24 @@ sparse1_9:
 	VPBROADCASTD 8(AX), Z26
 	VFMADD231PS  Z24, Z26, Z16
 	VFMADD231PS  Z25, Z26, Z17
-	TESTQ        R13, R13
-	JZ           sparse2_9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_9_sparse
+	JE           prefetched2_9_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_9
 
-sparse2_9:
+prefetched2_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_9
+
+prefetched2_9_sparse:
+prefetched2_9:
 	VPANDD       256(SI), Z27, Z24
 	VPANDD       320(SI), Z27, Z25
 	VPBROADCASTD 20(DI), Z26
@@ -7570,14 +9135,27 @@ sparse2_9:
 	VPBROADCASTD 16(AX), Z26
 	VFMADD231PS  Z24, Z26, Z16
 	VFMADD231PS  Z25, Z26, Z17
-	TESTQ        R13, R13
-	JZ           sparse3_9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_9_sparse
+	JE           prefetched3_9_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_9
 
-sparse3_9:
+prefetched3_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_9
+
+prefetched3_9_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_9:
 	VPANDD       384(SI), Z27, Z24
 	VPANDD       448(SI), Z27, Z25
 	VPBROADCASTD 28(DI), Z26
@@ -7801,10 +9379,24 @@ resumed10:
 	JL   tail10
 
 turn10:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_10_sparse
+	JE          prefetched0_10_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_10
+
+prefetched0_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_10
+
+prefetched0_10_sparse:
+prefetched0_10:
 	VPANDD       (SI), Z27, Z24
 	VPANDD       64(SI), Z27, Z25
 	VPBROADCASTD 4(DI), Z26
@@ -7871,14 +9463,27 @@ turn10:
 	VPBROADCASTD (AX)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z18
 	VFMADD231PS  Z25, Z26, Z19
-	TESTQ        R13, R13
-	JZ           sparse1_10
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_10_sparse
+	JE           prefetched1_10_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_10
 
-sparse1_10:
+prefetched1_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_10
+
+prefetched1_10_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_10:
 	VPANDD       128(SI), Z27, Z24
 	VPANDD       192(SI), Z27, Z25
 	VPBROADCASTD 12(DI), Z26
@@ -7945,14 +9550,24 @@ sparse1_10:
 	VPBROADCASTD 8(AX)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z18
 	VFMADD231PS  Z25, Z26, Z19
-	TESTQ        R13, R13
-	JZ           sparse2_10
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_10_sparse
+	JE           prefetched2_10_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_10
 
-sparse2_10:
+prefetched2_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_10
+
+prefetched2_10_sparse:
+prefetched2_10:
 	VPANDD       256(SI), Z27, Z24
 	VPANDD       320(SI), Z27, Z25
 	VPBROADCASTD 20(DI), Z26
@@ -8019,14 +9634,27 @@ sparse2_10:
 	VPBROADCASTD 16(AX)(R9*1), Z26
 	VFMADD231PS  Z24, Z26, Z18
 	VFMADD231PS  Z25, Z26, Z19
-	TESTQ        R13, R13
-	JZ           sparse3_10
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_10_sparse
+	JE           prefetched3_10_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_10
 
-sparse3_10:
+prefetched3_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_10
+
+prefetched3_10_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_10:
 	VPANDD       384(SI), Z27, Z24
 	VPANDD       448(SI), Z27, Z25
 	VPBROADCASTD 28(DI), Z26
@@ -8269,10 +9897,24 @@ resumed11:
 	JL   tail11
 
 turn11:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_11_sparse
+	JE          prefetched0_11_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_11
+
+prefetched0_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_11
+
+prefetched0_11_sparse:
+prefetched0_11:
 	VPANDD       (SI), Z27, Z24
 	VPANDD       64(SI), Z27, Z25
 	VPBROADCASTD 4(DI), Z26
@@ -8345,14 +9987,27 @@ turn11:
 	VPBROADCASTD (AX)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z20
 	VFMADD231PS  Z25, Z26, Z21
-	TESTQ        R13, R13
-	JZ           sparse1_11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_11_sparse
+	JE           prefetched1_11_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_11
 
-sparse1_11:
+prefetched1_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_11
+
+prefetched1_11_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_11:
 	VPANDD       128(SI), Z27, Z24
 	VPANDD       192(SI), Z27, Z25
 	VPBROADCASTD 12(DI), Z26
@@ -8425,14 +10080,24 @@ sparse1_11:
 	VPBROADCASTD 8(AX)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z20
 	VFMADD231PS  Z25, Z26, Z21
-	TESTQ        R13, R13
-	JZ           sparse2_11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_11_sparse
+	JE           prefetched2_11_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_11
 
-sparse2_11:
+prefetched2_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_11
+
+prefetched2_11_sparse:
+prefetched2_11:
 	VPANDD       256(SI), Z27, Z24
 	VPANDD       320(SI), Z27, Z25
 	VPBROADCASTD 20(DI), Z26
@@ -8505,14 +10170,27 @@ sparse2_11:
 	VPBROADCASTD 16(AX)(R9*2), Z26
 	VFMADD231PS  Z24, Z26, Z20
 	VFMADD231PS  Z25, Z26, Z21
-	TESTQ        R13, R13
-	JZ           sparse3_11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_11_sparse
+	JE           prefetched3_11_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_11
 
-sparse3_11:
+prefetched3_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_11
+
+prefetched3_11_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_11:
 	VPANDD       384(SI), Z27, Z24
 	VPANDD       448(SI), Z27, Z25
 	VPBROADCASTD 28(DI), Z26
@@ -8774,10 +10452,24 @@ resumed12:
 	JL   tail12
 
 turn12:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_12_sparse
+	JE          prefetched0_12_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_12
+
+prefetched0_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_12
+
+prefetched0_12_sparse:
+prefetched0_12:
 	VPANDD       (SI), Z27, Z24
 	VPANDD       64(SI), Z27, Z25
 	VPBROADCASTD 4(DI), Z26
@@ -8856,14 +10548,27 @@ turn12:
 	VPBROADCASTD (AX)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z22
 	VFMADD231PS  Z25, Z26, Z23
-	TESTQ        R13, R13
-	JZ           sparse1_12
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_12_sparse
+	JE           prefetched1_12_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_12
 
-sparse1_12:
+prefetched1_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_12
+
+prefetched1_12_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_12:
 	VPANDD       128(SI), Z27, Z24
 	VPANDD       192(SI), Z27, Z25
 	VPBROADCASTD 12(DI), Z26
@@ -8942,14 +10647,24 @@ sparse1_12:
 	VPBROADCASTD 8(AX)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z22
 	VFMADD231PS  Z25, Z26, Z23
-	TESTQ        R13, R13
-	JZ           sparse2_12
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_12_sparse
+	JE           prefetched2_12_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_12
 
-sparse2_12:
+prefetched2_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_12
+
+prefetched2_12_sparse:
+prefetched2_12:
 	VPANDD       256(SI), Z27, Z24
 	VPANDD       320(SI), Z27, Z25
 	VPBROADCASTD 20(DI), Z26
@@ -9028,14 +10743,27 @@ sparse2_12:
 	VPBROADCASTD 16(AX)(R10*1), Z26
 	VFMADD231PS  Z24, Z26, Z22
 	VFMADD231PS  Z25, Z26, Z23
-	TESTQ        R13, R13
-	JZ           sparse3_12
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_12_sparse
+	JE           prefetched3_12_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_12
 
-sparse3_12:
+prefetched3_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_12
+
+prefetched3_12_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_12:
 	VPANDD       384(SI), Z27, Z24
 	VPANDD       448(SI), Z27, Z25
 	VPBROADCASTD 28(DI), Z26
@@ -9329,10 +11057,24 @@ resumed1:
 	JL   tail1
 
 turn1:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_1_sparse
+	JE          prefetched0_1_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_1
+
+prefetched0_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_1
+
+prefetched0_1_sparse:
+prefetched0_1:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -9340,14 +11082,27 @@ turn1:
 	WORD         $0xc052
 	LONG         $0x402e9262
 	WORD         $0xc952
-	TESTQ        R13, R13
-	JZ           sparse1_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_1_sparse
+	JE           prefetched1_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_1
 
-sparse1_1:
+prefetched1_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_1
+
+prefetched1_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_1:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -9355,14 +11110,24 @@ sparse1_1:
 	WORD         $0xc052
 	LONG         $0x402e9262
 	WORD         $0xc952
-	TESTQ        R13, R13
-	JZ           sparse2_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_1_sparse
+	JE           prefetched2_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_1
 
-sparse2_1:
+prefetched2_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_1
+
+prefetched2_1_sparse:
+prefetched2_1:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -9370,14 +11135,27 @@ sparse2_1:
 	WORD         $0xc052
 	LONG         $0x402e9262
 	WORD         $0xc952
-	TESTQ        R13, R13
-	JZ           sparse3_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_1_sparse
+	JE           prefetched3_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_1
 
-sparse3_1:
+prefetched3_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_1
+
+prefetched3_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_1:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -9435,10 +11213,24 @@ resumed2:
 	JL   tail2
 
 turn2:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_2_sparse
+	JE          prefetched0_2_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_2
+
+prefetched0_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_2
+
+prefetched0_2_sparse:
+prefetched0_2:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -9451,14 +11243,27 @@ turn2:
 	WORD         $0xd052
 	LONG         $0x402e9262
 	WORD         $0xd952
-	TESTQ        R13, R13
-	JZ           sparse1_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_2_sparse
+	JE           prefetched1_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_2
 
-sparse1_2:
+prefetched1_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_2
+
+prefetched1_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_2:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -9471,14 +11276,24 @@ sparse1_2:
 	WORD         $0xd052
 	LONG         $0x402e9262
 	WORD         $0xd952
-	TESTQ        R13, R13
-	JZ           sparse2_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_2_sparse
+	JE           prefetched2_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_2
 
-sparse2_2:
+prefetched2_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_2
+
+prefetched2_2_sparse:
+prefetched2_2:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -9491,14 +11306,27 @@ sparse2_2:
 	WORD         $0xd052
 	LONG         $0x402e9262
 	WORD         $0xd952
-	TESTQ        R13, R13
-	JZ           sparse3_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_2_sparse
+	JE           prefetched3_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_2
 
-sparse3_2:
+prefetched3_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_2
+
+prefetched3_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_2:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -9573,10 +11401,24 @@ resumed3:
 	JL   tail3
 
 turn3:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_3_sparse
+	JE          prefetched0_3_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_3
+
+prefetched0_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_3
+
+prefetched0_3_sparse:
+prefetched0_3:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -9594,14 +11436,27 @@ turn3:
 	WORD         $0xe052
 	LONG         $0x402e9262
 	WORD         $0xe952
-	TESTQ        R13, R13
-	JZ           sparse1_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_3_sparse
+	JE           prefetched1_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_3
 
-sparse1_3:
+prefetched1_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_3
+
+prefetched1_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_3:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -9619,14 +11474,24 @@ sparse1_3:
 	WORD         $0xe052
 	LONG         $0x402e9262
 	WORD         $0xe952
-	TESTQ        R13, R13
-	JZ           sparse2_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_3_sparse
+	JE           prefetched2_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_3
 
-sparse2_3:
+prefetched2_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_3
+
+prefetched2_3_sparse:
+prefetched2_3:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -9644,14 +11509,27 @@ sparse2_3:
 	WORD         $0xe052
 	LONG         $0x402e9262
 	WORD         $0xe952
-	TESTQ        R13, R13
-	JZ           sparse3_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_3_sparse
+	JE           prefetched3_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_3
 
-sparse3_3:
+prefetched3_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_3
+
+prefetched3_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_3:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -9743,10 +11621,24 @@ resumed4:
 	JL   tail4
 
 turn4:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_4_sparse
+	JE          prefetched0_4_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_4
+
+prefetched0_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_4
+
+prefetched0_4_sparse:
+prefetched0_4:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -9769,14 +11661,27 @@ turn4:
 	WORD         $0xf052
 	LONG         $0x402e9262
 	WORD         $0xf952
-	TESTQ        R13, R13
-	JZ           sparse1_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_4_sparse
+	JE           prefetched1_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_4
 
-sparse1_4:
+prefetched1_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_4
+
+prefetched1_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_4:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -9799,14 +11704,24 @@ sparse1_4:
 	WORD         $0xf052
 	LONG         $0x402e9262
 	WORD         $0xf952
-	TESTQ        R13, R13
-	JZ           sparse2_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_4_sparse
+	JE           prefetched2_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_4
 
-sparse2_4:
+prefetched2_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_4
+
+prefetched2_4_sparse:
+prefetched2_4:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -9829,14 +11744,27 @@ sparse2_4:
 	WORD         $0xf052
 	LONG         $0x402e9262
 	WORD         $0xf952
-	TESTQ        R13, R13
-	JZ           sparse3_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_4_sparse
+	JE           prefetched3_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_4
 
-sparse3_4:
+prefetched3_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_4
+
+prefetched3_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_4:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -9945,10 +11873,24 @@ resumed5:
 	JL   tail5
 
 turn5:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_5_sparse
+	JE          prefetched0_5_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_5
+
+prefetched0_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_5
+
+prefetched0_5_sparse:
+prefetched0_5:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -9976,14 +11918,27 @@ turn5:
 	WORD         $0xc052
 	LONG         $0x402e1262
 	WORD         $0xc952
-	TESTQ        R13, R13
-	JZ           sparse1_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_5_sparse
+	JE           prefetched1_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_5
 
-sparse1_5:
+prefetched1_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_5
+
+prefetched1_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_5:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -10011,14 +11966,24 @@ sparse1_5:
 	WORD         $0xc052
 	LONG         $0x402e1262
 	WORD         $0xc952
-	TESTQ        R13, R13
-	JZ           sparse2_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_5_sparse
+	JE           prefetched2_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_5
 
-sparse2_5:
+prefetched2_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_5
+
+prefetched2_5_sparse:
+prefetched2_5:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -10046,14 +12011,27 @@ sparse2_5:
 	WORD         $0xc052
 	LONG         $0x402e1262
 	WORD         $0xc952
-	TESTQ        R13, R13
-	JZ           sparse3_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_5_sparse
+	JE           prefetched3_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_5
 
-sparse3_5:
+prefetched3_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_5
+
+prefetched3_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_5:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -10181,10 +12159,24 @@ resumed6:
 	JL   tail6
 
 turn6:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_6_sparse
+	JE          prefetched0_6_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_6
+
+prefetched0_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_6
+
+prefetched0_6_sparse:
+prefetched0_6:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -10217,14 +12209,27 @@ turn6:
 	WORD         $0xd052
 	LONG         $0x402e1262
 	WORD         $0xd952
-	TESTQ        R13, R13
-	JZ           sparse1_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_6_sparse
+	JE           prefetched1_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_6
 
-sparse1_6:
+prefetched1_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_6
+
+prefetched1_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_6:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -10257,14 +12262,24 @@ sparse1_6:
 	WORD         $0xd052
 	LONG         $0x402e1262
 	WORD         $0xd952
-	TESTQ        R13, R13
-	JZ           sparse2_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_6_sparse
+	JE           prefetched2_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_6
 
-sparse2_6:
+prefetched2_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_6
+
+prefetched2_6_sparse:
+prefetched2_6:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -10297,14 +12312,27 @@ sparse2_6:
 	WORD         $0xd052
 	LONG         $0x402e1262
 	WORD         $0xd952
-	TESTQ        R13, R13
-	JZ           sparse3_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_6_sparse
+	JE           prefetched3_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_6
 
-sparse3_6:
+prefetched3_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_6
+
+prefetched3_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_6:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -10449,10 +12477,24 @@ resumed7:
 	JL   tail7
 
 turn7:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_7_sparse
+	JE          prefetched0_7_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_7
+
+prefetched0_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_7
+
+prefetched0_7_sparse:
+prefetched0_7:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -10490,14 +12532,27 @@ turn7:
 	WORD         $0xe052
 	LONG         $0x402e1262
 	WORD         $0xe952
-	TESTQ        R13, R13
-	JZ           sparse1_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_7_sparse
+	JE           prefetched1_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_7
 
-sparse1_7:
+prefetched1_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_7
+
+prefetched1_7_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_7:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -10535,14 +12590,24 @@ sparse1_7:
 	WORD         $0xe052
 	LONG         $0x402e1262
 	WORD         $0xe952
-	TESTQ        R13, R13
-	JZ           sparse2_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_7_sparse
+	JE           prefetched2_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_7
 
-sparse2_7:
+prefetched2_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_7
+
+prefetched2_7_sparse:
+prefetched2_7:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -10580,14 +12645,27 @@ sparse2_7:
 	WORD         $0xe052
 	LONG         $0x402e1262
 	WORD         $0xe952
-	TESTQ        R13, R13
-	JZ           sparse3_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_7_sparse
+	JE           prefetched3_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_7
 
-sparse3_7:
+prefetched3_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_7
+
+prefetched3_7_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_7:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -10749,10 +12827,24 @@ resumed8:
 	JL   tail8
 
 turn8:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_8_sparse
+	JE          prefetched0_8_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_8
+
+prefetched0_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_8
+
+prefetched0_8_sparse:
+prefetched0_8:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -10795,14 +12887,27 @@ turn8:
 	WORD         $0xf052
 	LONG         $0x402e1262
 	WORD         $0xf952
-	TESTQ        R13, R13
-	JZ           sparse1_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_8_sparse
+	JE           prefetched1_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_8
 
-sparse1_8:
+prefetched1_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_8
+
+prefetched1_8_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_8:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -10845,14 +12950,24 @@ sparse1_8:
 	WORD         $0xf052
 	LONG         $0x402e1262
 	WORD         $0xf952
-	TESTQ        R13, R13
-	JZ           sparse2_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_8_sparse
+	JE           prefetched2_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_8
 
-sparse2_8:
+prefetched2_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_8
+
+prefetched2_8_sparse:
+prefetched2_8:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -10895,14 +13010,27 @@ sparse2_8:
 	WORD         $0xf052
 	LONG         $0x402e1262
 	WORD         $0xf952
-	TESTQ        R13, R13
-	JZ           sparse3_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_8_sparse
+	JE           prefetched3_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_8
 
-sparse3_8:
+prefetched3_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_8
+
+prefetched3_8_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_8:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -11081,10 +13209,24 @@ resumed9:
 	JL   tail9
 
 turn9:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_9_sparse
+	JE          prefetched0_9_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_9
+
+prefetched0_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_9
+
+prefetched0_9_sparse:
+prefetched0_9:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -11132,14 +13274,27 @@ turn9:
 	WORD         $0xc052
 	LONG         $0x402e8262
 	WORD         $0xc952
-	TESTQ        R13, R13
-	JZ           sparse1_9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_9_sparse
+	JE           prefetched1_9_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_9
 
-sparse1_9:
+prefetched1_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_9
+
+prefetched1_9_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_9:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -11187,14 +13342,24 @@ sparse1_9:
 	WORD         $0xc052
 	LONG         $0x402e8262
 	WORD         $0xc952
-	TESTQ        R13, R13
-	JZ           sparse2_9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_9_sparse
+	JE           prefetched2_9_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_9
 
-sparse2_9:
+prefetched2_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_9
+
+prefetched2_9_sparse:
+prefetched2_9:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -11242,14 +13407,27 @@ sparse2_9:
 	WORD         $0xc052
 	LONG         $0x402e8262
 	WORD         $0xc952
-	TESTQ        R13, R13
-	JZ           sparse3_9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_9_sparse
+	JE           prefetched3_9_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_9
 
-sparse3_9:
+prefetched3_9_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_9
+
+prefetched3_9_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_9:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -11447,10 +13625,24 @@ resumed10:
 	JL   tail10
 
 turn10:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_10_sparse
+	JE          prefetched0_10_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_10
+
+prefetched0_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_10
+
+prefetched0_10_sparse:
+prefetched0_10:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -11503,14 +13695,27 @@ turn10:
 	WORD         $0xd052
 	LONG         $0x402e8262
 	WORD         $0xd952
-	TESTQ        R13, R13
-	JZ           sparse1_10
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_10_sparse
+	JE           prefetched1_10_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_10
 
-sparse1_10:
+prefetched1_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_10
+
+prefetched1_10_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_10:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -11563,14 +13768,24 @@ sparse1_10:
 	WORD         $0xd052
 	LONG         $0x402e8262
 	WORD         $0xd952
-	TESTQ        R13, R13
-	JZ           sparse2_10
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_10_sparse
+	JE           prefetched2_10_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_10
 
-sparse2_10:
+prefetched2_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_10
+
+prefetched2_10_sparse:
+prefetched2_10:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -11623,14 +13838,27 @@ sparse2_10:
 	WORD         $0xd052
 	LONG         $0x402e8262
 	WORD         $0xd952
-	TESTQ        R13, R13
-	JZ           sparse3_10
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_10_sparse
+	JE           prefetched3_10_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_10
 
-sparse3_10:
+prefetched3_10_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_10
+
+prefetched3_10_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_10:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -11845,10 +14073,24 @@ resumed11:
 	JL   tail11
 
 turn11:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_11_sparse
+	JE          prefetched0_11_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_11
+
+prefetched0_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_11
+
+prefetched0_11_sparse:
+prefetched0_11:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -11906,14 +14148,27 @@ turn11:
 	WORD         $0xe052
 	LONG         $0x402e8262
 	WORD         $0xe952
-	TESTQ        R13, R13
-	JZ           sparse1_11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_11_sparse
+	JE           prefetched1_11_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_11
 
-sparse1_11:
+prefetched1_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_11
+
+prefetched1_11_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_11:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -11971,14 +14226,24 @@ sparse1_11:
 	WORD         $0xe052
 	LONG         $0x402e8262
 	WORD         $0xe952
-	TESTQ        R13, R13
-	JZ           sparse2_11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_11_sparse
+	JE           prefetched2_11_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_11
 
-sparse2_11:
+prefetched2_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_11
+
+prefetched2_11_sparse:
+prefetched2_11:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -12036,14 +14301,27 @@ sparse2_11:
 	WORD         $0xe052
 	LONG         $0x402e8262
 	WORD         $0xe952
-	TESTQ        R13, R13
-	JZ           sparse3_11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_11_sparse
+	JE           prefetched3_11_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_11
 
-sparse3_11:
+prefetched3_11_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_11
+
+prefetched3_11_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_11:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -12275,10 +14553,24 @@ resumed12:
 	JL   tail12
 
 turn12:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_12_sparse
+	JE          prefetched0_12_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_12
+
+prefetched0_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_12
+
+prefetched0_12_sparse:
+prefetched0_12:
 	VMOVUPS      (SI), Z24
 	VMOVUPS      64(SI), Z25
 	VPBROADCASTD (DI), Z26
@@ -12341,14 +14633,27 @@ turn12:
 	WORD         $0xf052
 	LONG         $0x402e8262
 	WORD         $0xf952
-	TESTQ        R13, R13
-	JZ           sparse1_12
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_12_sparse
+	JE           prefetched1_12_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_12
 
-sparse1_12:
+prefetched1_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_12
+
+prefetched1_12_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_12:
 	VMOVUPS      128(SI), Z24
 	VMOVUPS      192(SI), Z25
 	VPBROADCASTD 4(DI), Z26
@@ -12411,14 +14716,24 @@ sparse1_12:
 	WORD         $0xf052
 	LONG         $0x402e8262
 	WORD         $0xf952
-	TESTQ        R13, R13
-	JZ           sparse2_12
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_12_sparse
+	JE           prefetched2_12_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_12
 
-sparse2_12:
+prefetched2_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_12
+
+prefetched2_12_sparse:
+prefetched2_12:
 	VMOVUPS      256(SI), Z24
 	VMOVUPS      320(SI), Z25
 	VPBROADCASTD 8(DI), Z26
@@ -12481,14 +14796,27 @@ sparse2_12:
 	WORD         $0xf052
 	LONG         $0x402e8262
 	WORD         $0xf952
-	TESTQ        R13, R13
-	JZ           sparse3_12
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_12_sparse
+	JE           prefetched3_12_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_12
 
-sparse3_12:
+prefetched3_12_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_12
+
+prefetched3_12_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_12:
 	VMOVUPS      384(SI), Z24
 	VMOVUPS      448(SI), Z25
 	VPBROADCASTD 12(DI), Z26
@@ -12736,23 +15064,53 @@ resumed1:
 	JL   tail1
 
 turn1:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_1_sparse
+	JE          prefetched0_1_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_1
+
+prefetched0_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_1
+
+prefetched0_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_1:
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (DI), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	TESTQ        R13, R13
-	JZ           sparse1_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_1_sparse
+	JE           prefetched1_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_1
 
-sparse1_1:
+prefetched1_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_1
+
+prefetched1_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_1:
 	VMOVUPS      128(SI), Y12
 	VMOVUPS      160(SI), Y13
 	VBROADCASTSS 4(DI), Y14
@@ -12806,10 +15164,27 @@ resumed2:
 	JL   tail2
 
 turn2:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_2_sparse
+	JE          prefetched0_2_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_2
+
+prefetched0_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_2
+
+prefetched0_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_2:
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (DI), Y14
@@ -12818,14 +15193,27 @@ turn2:
 	VBROADCASTSS (DI)(R9*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	TESTQ        R13, R13
-	JZ           sparse1_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_2_sparse
+	JE           prefetched1_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_2
 
-sparse1_2:
+prefetched1_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_2
+
+prefetched1_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_2:
 	VMOVUPS      128(SI), Y12
 	VMOVUPS      160(SI), Y13
 	VBROADCASTSS 4(DI), Y14
@@ -12892,10 +15280,27 @@ resumed3:
 	JL   tail3
 
 turn3:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_3_sparse
+	JE          prefetched0_3_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_3
+
+prefetched0_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_3
+
+prefetched0_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_3:
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (DI), Y14
@@ -12907,14 +15312,27 @@ turn3:
 	VBROADCASTSS (DI)(R9*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	TESTQ        R13, R13
-	JZ           sparse1_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_3_sparse
+	JE           prefetched1_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_3
 
-sparse1_3:
+prefetched1_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_3
+
+prefetched1_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_3:
 	VMOVUPS      128(SI), Y12
 	VMOVUPS      160(SI), Y13
 	VBROADCASTSS 4(DI), Y14
@@ -12994,10 +15412,27 @@ resumed4:
 	JL   tail4
 
 turn4:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_4_sparse
+	JE          prefetched0_4_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_4
+
+prefetched0_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_4
+
+prefetched0_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_4:
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (DI), Y14
@@ -13012,14 +15447,27 @@ turn4:
 	VBROADCASTSS (DI)(R10*1), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	TESTQ        R13, R13
-	JZ           sparse1_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_4_sparse
+	JE           prefetched1_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_4
 
-sparse1_4:
+prefetched1_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_4
+
+prefetched1_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_4:
 	VMOVUPS      128(SI), Y12
 	VMOVUPS      160(SI), Y13
 	VBROADCASTSS 4(DI), Y14
@@ -13112,10 +15560,27 @@ resumed5:
 	JL   tail5
 
 turn5:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_5_sparse
+	JE          prefetched0_5_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_5
+
+prefetched0_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_5
+
+prefetched0_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_5:
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (DI), Y14
@@ -13133,14 +15598,27 @@ turn5:
 	VBROADCASTSS (R14), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	TESTQ        R13, R13
-	JZ           sparse1_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_5_sparse
+	JE           prefetched1_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_5
 
-sparse1_5:
+prefetched1_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_5
+
+prefetched1_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_5:
 	VMOVUPS      128(SI), Y12
 	VMOVUPS      160(SI), Y13
 	VBROADCASTSS 4(DI), Y14
@@ -13248,10 +15726,27 @@ resumed6:
 	JL   tail6
 
 turn6:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_6_sparse
+	JE          prefetched0_6_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_6
+
+prefetched0_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_6
+
+prefetched0_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_6:
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (DI), Y14
@@ -13272,14 +15767,27 @@ turn6:
 	VBROADCASTSS (R14)(R9*1), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	TESTQ        R13, R13
-	JZ           sparse1_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_6_sparse
+	JE           prefetched1_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_6
 
-sparse1_6:
+prefetched1_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_6
+
+prefetched1_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_6:
 	VMOVUPS      128(SI), Y12
 	VMOVUPS      160(SI), Y13
 	VBROADCASTSS 4(DI), Y14
@@ -13423,23 +15931,53 @@ resumed1:
 	JL   tail1
 
 turn1:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_1_sparse
+	JE          prefetched0_1_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_1
+
+prefetched0_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_1
+
+prefetched0_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_1:
 	VCVTPH2PS    (SI), Y12
 	VCVTPH2PS    16(SI), Y13
 	VBROADCASTSS (DI), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	TESTQ        R13, R13
-	JZ           sparse1_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_1_sparse
+	JE           prefetched1_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_1
 
-sparse1_1:
+prefetched1_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_1
+
+prefetched1_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_1:
 	VCVTPH2PS    64(SI), Y12
 	VCVTPH2PS    80(SI), Y13
 	VBROADCASTSS 4(DI), Y14
@@ -13493,10 +16031,27 @@ resumed2:
 	JL   tail2
 
 turn2:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_2_sparse
+	JE          prefetched0_2_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_2
+
+prefetched0_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_2
+
+prefetched0_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_2:
 	VCVTPH2PS    (SI), Y12
 	VCVTPH2PS    16(SI), Y13
 	VBROADCASTSS (DI), Y14
@@ -13505,14 +16060,27 @@ turn2:
 	VBROADCASTSS (DI)(R9*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	TESTQ        R13, R13
-	JZ           sparse1_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_2_sparse
+	JE           prefetched1_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_2
 
-sparse1_2:
+prefetched1_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_2
+
+prefetched1_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_2:
 	VCVTPH2PS    64(SI), Y12
 	VCVTPH2PS    80(SI), Y13
 	VBROADCASTSS 4(DI), Y14
@@ -13579,10 +16147,27 @@ resumed3:
 	JL   tail3
 
 turn3:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_3_sparse
+	JE          prefetched0_3_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_3
+
+prefetched0_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_3
+
+prefetched0_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_3:
 	VCVTPH2PS    (SI), Y12
 	VCVTPH2PS    16(SI), Y13
 	VBROADCASTSS (DI), Y14
@@ -13594,14 +16179,27 @@ turn3:
 	VBROADCASTSS (DI)(R9*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	TESTQ        R13, R13
-	JZ           sparse1_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_3_sparse
+	JE           prefetched1_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_3
 
-sparse1_3:
+prefetched1_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_3
+
+prefetched1_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_3:
 	VCVTPH2PS    64(SI), Y12
 	VCVTPH2PS    80(SI), Y13
 	VBROADCASTSS 4(DI), Y14
@@ -13681,10 +16279,27 @@ resumed4:
 	JL   tail4
 
 turn4:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_4_sparse
+	JE          prefetched0_4_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_4
+
+prefetched0_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_4
+
+prefetched0_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_4:
 	VCVTPH2PS    (SI), Y12
 	VCVTPH2PS    16(SI), Y13
 	VBROADCASTSS (DI), Y14
@@ -13699,14 +16314,27 @@ turn4:
 	VBROADCASTSS (DI)(R10*1), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	TESTQ        R13, R13
-	JZ           sparse1_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_4_sparse
+	JE           prefetched1_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_4
 
-sparse1_4:
+prefetched1_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_4
+
+prefetched1_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_4:
 	VCVTPH2PS    64(SI), Y12
 	VCVTPH2PS    80(SI), Y13
 	VBROADCASTSS 4(DI), Y14
@@ -13799,10 +16427,27 @@ resumed5:
 	JL   tail5
 
 turn5:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_5_sparse
+	JE          prefetched0_5_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_5
+
+prefetched0_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_5
+
+prefetched0_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_5:
 	VCVTPH2PS    (SI), Y12
 	VCVTPH2PS    16(SI), Y13
 	VBROADCASTSS (DI), Y14
@@ -13820,14 +16465,27 @@ turn5:
 	VBROADCASTSS (R14), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	TESTQ        R13, R13
-	JZ           sparse1_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_5_sparse
+	JE           prefetched1_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_5
 
-sparse1_5:
+prefetched1_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_5
+
+prefetched1_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_5:
 	VCVTPH2PS    64(SI), Y12
 	VCVTPH2PS    80(SI), Y13
 	VBROADCASTSS 4(DI), Y14
@@ -13935,10 +16593,27 @@ resumed6:
 	JL   tail6
 
 turn6:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_6_sparse
+	JE          prefetched0_6_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_6
+
+prefetched0_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_6
+
+prefetched0_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_6:
 	VCVTPH2PS    (SI), Y12
 	VCVTPH2PS    16(SI), Y13
 	VBROADCASTSS (DI), Y14
@@ -13959,14 +16634,27 @@ turn6:
 	VBROADCASTSS (R14)(R9*1), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	TESTQ        R13, R13
-	JZ           sparse1_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_6_sparse
+	JE           prefetched1_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_6
 
-sparse1_6:
+prefetched1_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_6
+
+prefetched1_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_6:
 	VCVTPH2PS    64(SI), Y12
 	VCVTPH2PS    80(SI), Y13
 	VBROADCASTSS 4(DI), Y14
@@ -14118,10 +16806,27 @@ resumed1:
 	JL   tail1
 
 turn1:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_1_sparse
+	JE          prefetched0_1_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_1
+
+prefetched0_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_1
+
+prefetched0_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_1:
 	VPAND        (SI), Y15, Y12
 	VPAND        32(SI), Y15, Y13
 	VBROADCASTSS 4(DI), Y14
@@ -14134,14 +16839,27 @@ turn1:
 	VBROADCASTSS (DI), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	TESTQ        R13, R13
-	JZ           sparse1_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_1_sparse
+	JE           prefetched1_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_1
 
-sparse1_1:
+prefetched1_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_1
+
+prefetched1_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_1:
 	VPAND        128(SI), Y15, Y12
 	VPAND        160(SI), Y15, Y13
 	VBROADCASTSS 12(DI), Y14
@@ -14209,10 +16927,27 @@ resumed2:
 	JL   tail2
 
 turn2:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_2_sparse
+	JE          prefetched0_2_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_2
+
+prefetched0_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_2
+
+prefetched0_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_2:
 	VPAND        (SI), Y15, Y12
 	VPAND        32(SI), Y15, Y13
 	VBROADCASTSS 4(DI), Y14
@@ -14231,14 +16966,27 @@ turn2:
 	VBROADCASTSS (DI)(R9*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	TESTQ        R13, R13
-	JZ           sparse1_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_2_sparse
+	JE           prefetched1_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_2
 
-sparse1_2:
+prefetched1_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_2
+
+prefetched1_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_2:
 	VPAND        128(SI), Y15, Y12
 	VPAND        160(SI), Y15, Y13
 	VBROADCASTSS 12(DI), Y14
@@ -14325,10 +17073,27 @@ resumed3:
 	JL   tail3
 
 turn3:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_3_sparse
+	JE          prefetched0_3_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_3
+
+prefetched0_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_3
+
+prefetched0_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_3:
 	VPAND        (SI), Y15, Y12
 	VPAND        32(SI), Y15, Y13
 	VBROADCASTSS 4(DI), Y14
@@ -14353,14 +17118,27 @@ turn3:
 	VBROADCASTSS (DI)(R9*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	TESTQ        R13, R13
-	JZ           sparse1_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_3_sparse
+	JE           prefetched1_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_3
 
-sparse1_3:
+prefetched1_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_3
+
+prefetched1_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_3:
 	VPAND        128(SI), Y15, Y12
 	VPAND        160(SI), Y15, Y13
 	VBROADCASTSS 12(DI), Y14
@@ -14466,10 +17244,27 @@ resumed4:
 	JL   tail4
 
 turn4:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_4_sparse
+	JE          prefetched0_4_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_4
+
+prefetched0_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_4
+
+prefetched0_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_4:
 	VPAND        (SI), Y15, Y12
 	VPAND        32(SI), Y15, Y13
 	VBROADCASTSS 4(DI), Y14
@@ -14500,14 +17295,27 @@ turn4:
 	VBROADCASTSS (DI)(R10*1), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	TESTQ        R13, R13
-	JZ           sparse1_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_4_sparse
+	JE           prefetched1_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_4
 
-sparse1_4:
+prefetched1_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_4
+
+prefetched1_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_4:
 	VPAND        128(SI), Y15, Y12
 	VPAND        160(SI), Y15, Y13
 	VBROADCASTSS 12(DI), Y14
@@ -14632,10 +17440,27 @@ resumed5:
 	JL   tail5
 
 turn5:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_5_sparse
+	JE          prefetched0_5_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_5
+
+prefetched0_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_5
+
+prefetched0_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_5:
 	VPAND        (SI), Y15, Y12
 	VPAND        32(SI), Y15, Y13
 	VBROADCASTSS 4(DI), Y14
@@ -14672,14 +17497,27 @@ turn5:
 	VBROADCASTSS (R14), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	TESTQ        R13, R13
-	JZ           sparse1_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_5_sparse
+	JE           prefetched1_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_5
 
-sparse1_5:
+prefetched1_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_5
+
+prefetched1_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_5:
 	VPAND        128(SI), Y15, Y12
 	VPAND        160(SI), Y15, Y13
 	VBROADCASTSS 12(DI), Y14
@@ -14825,10 +17663,27 @@ resumed6:
 	JL   tail6
 
 turn6:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_6_sparse
+	JE          prefetched0_6_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_6
+
+prefetched0_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_6
+
+prefetched0_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_6:
 	VPAND        (SI), Y15, Y12
 	VPAND        32(SI), Y15, Y13
 	VBROADCASTSS 4(DI), Y14
@@ -14871,14 +17726,27 @@ turn6:
 	VBROADCASTSS (R14)(R9*1), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	TESTQ        R13, R13
-	JZ           sparse1_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_6_sparse
+	JE           prefetched1_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_6
 
-sparse1_6:
+prefetched1_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_6
+
+prefetched1_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_6:
 	VPAND        128(SI), Y15, Y12
 	VPAND        160(SI), Y15, Y13
 	VBROADCASTSS 12(DI), Y14
@@ -15075,7 +17943,7 @@ zero1:
 
 block1:
 	VPXOR        Y0, Y0, Y0
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15093,7 +17961,7 @@ block1:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y0, Y0
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      320(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15111,7 +17979,7 @@ block1:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y0, Y0
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      576(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15129,7 +17997,7 @@ block1:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y0, Y0
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      832(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15177,7 +18045,7 @@ zero2:
 block2:
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15205,7 +18073,7 @@ block2:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      320(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15233,7 +18101,7 @@ block2:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      576(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15261,7 +18129,7 @@ block2:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      832(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15328,7 +18196,7 @@ block3:
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
 	VPXOR        Y2, Y2, Y2
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15366,7 +18234,7 @@ block3:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y2, Y2
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      320(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15404,7 +18272,7 @@ block3:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y2, Y2
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      576(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15442,7 +18310,7 @@ block3:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y2, Y2
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      832(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15528,7 +18396,7 @@ block4:
 	VPXOR        Y1, Y1, Y1
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15576,7 +18444,7 @@ block4:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      320(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15624,7 +18492,7 @@ block4:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      576(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15672,7 +18540,7 @@ block4:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      832(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15777,7 +18645,7 @@ block5:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15835,7 +18703,7 @@ block5:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y4, Y4
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      320(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15893,7 +18761,7 @@ block5:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y4, Y4
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      576(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -15951,7 +18819,7 @@ block5:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y4, Y4
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      832(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -16076,7 +18944,7 @@ block6:
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
 	VPXOR        Y5, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -16144,7 +19012,7 @@ block6:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      320(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -16212,7 +19080,7 @@ block6:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      576(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -16280,7 +19148,7 @@ block6:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      832(SI), Y13
 	VPXOR        flip<>+0(SB), Y13, Y13
@@ -16540,7 +19408,7 @@ zero1:
 
 block1:
 	VPXOR        Y0, Y0, Y0
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPAND        nibblesIQ4<>+0(SB), Y13, Y13
@@ -16582,7 +19450,7 @@ block1:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y0, Y0
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPSRLW       $0x04, Y13, Y13
@@ -16658,7 +19526,7 @@ zero2:
 block2:
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPAND        nibblesIQ4<>+0(SB), Y13, Y13
@@ -16720,7 +19588,7 @@ block2:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPSRLW       $0x04, Y13, Y13
@@ -16825,7 +19693,7 @@ block3:
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
 	VPXOR        Y2, Y2, Y2
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPAND        nibblesIQ4<>+0(SB), Y13, Y13
@@ -16907,7 +19775,7 @@ block3:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y2, Y2
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPSRLW       $0x04, Y13, Y13
@@ -17041,7 +19909,7 @@ block4:
 	VPXOR        Y1, Y1, Y1
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPAND        nibblesIQ4<>+0(SB), Y13, Y13
@@ -17143,7 +20011,7 @@ block4:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPSRLW       $0x04, Y13, Y13
@@ -17306,7 +20174,7 @@ block5:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPAND        nibblesIQ4<>+0(SB), Y13, Y13
@@ -17428,7 +20296,7 @@ block5:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y4, Y4
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPSRLW       $0x04, Y13, Y13
@@ -17621,7 +20489,7 @@ block6:
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
 	VPXOR        Y5, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPAND        nibblesIQ4<>+0(SB), Y13, Y13
@@ -17763,7 +20631,7 @@ block6:
 	VPMADDUBSW   Y15, Y14, Y15
 	VPMADDWD     Y12, Y15, Y15
 	VPADDD       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      64(SI), Y13
 	VPSRLW       $0x04, Y13, Y13
@@ -18099,16 +20967,26 @@ step1group:
 	MOVL   $0x00000004, AX
 
 step1block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	TESTQ      R13, R13
-	JZ         step1_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	CMPQ        R13, $0x01
+	JB          step1_prefetched0_sparse
+	JE          step1_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step1_prefetched0
 
-step1_sparse0:
+step1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched0
+
+step1_prefetched0_sparse:
+step1_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -18123,14 +21001,31 @@ step1_sparse0:
 	VPBROADCASTD 4(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched2_sparse
+	JE           step1_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step1_prefetched2
 
-step1_sparse2:
+step1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched2
+
+step1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step1_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -18138,8 +21033,6 @@ step1_sparse2:
 	VPBROADCASTD 8(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -18147,14 +21040,24 @@ step1_sparse2:
 	VPBROADCASTD 12(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched4_sparse
+	JE           step1_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step1_prefetched4
 
-step1_sparse4:
+step1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched4
+
+step1_prefetched4_sparse:
+step1_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -18169,14 +21072,31 @@ step1_sparse4:
 	VPBROADCASTD 20(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched6_sparse
+	JE           step1_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step1_prefetched6
 
-step1_sparse6:
+step1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched6
+
+step1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step1_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -18184,8 +21104,6 @@ step1_sparse6:
 	VPBROADCASTD     24(DI), Z26
 	VPDPBUSD         Z26, Z30, Z0
 	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -18263,18 +21181,28 @@ step2group:
 	MOVL   $0x00000004, AX
 
 step2block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	TESTQ      R13, R13
-	JZ         step2_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	CMPQ        R13, $0x01
+	JB          step2_prefetched0_sparse
+	JE          step2_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step2_prefetched0
 
-step2_sparse0:
+step2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched0
+
+step2_prefetched0_sparse:
+step2_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -18295,14 +21223,31 @@ step2_sparse0:
 	VPBROADCASTD 4(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched2_sparse
+	JE           step2_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step2_prefetched2
 
-step2_sparse2:
+step2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched2
+
+step2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step2_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -18313,8 +21258,6 @@ step2_sparse2:
 	VPBROADCASTD 8(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -18325,14 +21268,24 @@ step2_sparse2:
 	VPBROADCASTD 12(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched4_sparse
+	JE           step2_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step2_prefetched4
 
-step2_sparse4:
+step2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched4
+
+step2_prefetched4_sparse:
+step2_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -18353,14 +21306,31 @@ step2_sparse4:
 	VPBROADCASTD 20(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched6_sparse
+	JE           step2_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step2_prefetched6
 
-step2_sparse6:
+step2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched6
+
+step2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step2_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -18371,8 +21341,6 @@ step2_sparse6:
 	VPBROADCASTD     24(DI)(R9*1), Z27
 	VPDPBUSD         Z27, Z30, Z2
 	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -18470,20 +21438,30 @@ step3group:
 	MOVL   $0x00000004, AX
 
 step3block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	TESTQ      R13, R13
-	JZ         step3_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	CMPQ        R13, $0x01
+	JB          step3_prefetched0_sparse
+	JE          step3_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step3_prefetched0
 
-step3_sparse0:
+step3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched0
+
+step3_prefetched0_sparse:
+step3_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -18510,14 +21488,31 @@ step3_sparse0:
 	VPBROADCASTD 4(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched2_sparse
+	JE           step3_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step3_prefetched2
 
-step3_sparse2:
+step3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched2
+
+step3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step3_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -18531,8 +21526,6 @@ step3_sparse2:
 	VPBROADCASTD 8(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -18546,14 +21539,24 @@ step3_sparse2:
 	VPBROADCASTD 12(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched4_sparse
+	JE           step3_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step3_prefetched4
 
-step3_sparse4:
+step3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched4
+
+step3_prefetched4_sparse:
+step3_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -18580,14 +21583,31 @@ step3_sparse4:
 	VPBROADCASTD 20(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched6_sparse
+	JE           step3_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step3_prefetched6
 
-step3_sparse6:
+step3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched6
+
+step3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step3_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -18601,8 +21621,6 @@ step3_sparse6:
 	VPBROADCASTD     24(DI)(R9*2), Z26
 	VPDPBUSD         Z26, Z30, Z4
 	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -18720,22 +21738,32 @@ step4group:
 	MOVL   $0x00000004, AX
 
 step4block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	TESTQ      R13, R13
-	JZ         step4_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	CMPQ        R13, $0x01
+	JB          step4_prefetched0_sparse
+	JE          step4_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step4_prefetched0
 
-step4_sparse0:
+step4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched0
+
+step4_prefetched0_sparse:
+step4_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -18768,14 +21796,31 @@ step4_sparse0:
 	VPBROADCASTD 4(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched2_sparse
+	JE           step4_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step4_prefetched2
 
-step4_sparse2:
+step4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched2
+
+step4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step4_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -18792,8 +21837,6 @@ step4_sparse2:
 	VPBROADCASTD 8(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -18810,14 +21853,24 @@ step4_sparse2:
 	VPBROADCASTD 12(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched4_sparse
+	JE           step4_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step4_prefetched4
 
-step4_sparse4:
+step4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched4
+
+step4_prefetched4_sparse:
+step4_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -18850,14 +21903,31 @@ step4_sparse4:
 	VPBROADCASTD 20(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched6_sparse
+	JE           step4_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step4_prefetched6
 
-step4_sparse6:
+step4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched6
+
+step4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step4_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -18874,8 +21944,6 @@ step4_sparse6:
 	VPBROADCASTD     24(DI)(R10*1), Z27
 	VPDPBUSD         Z27, Z30, Z6
 	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -19001,24 +22069,34 @@ step5group:
 	MOVL   $0x00000004, AX
 
 step5block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	TESTQ      R13, R13
-	JZ         step5_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	CMPQ        R13, $0x01
+	JB          step5_prefetched0_sparse
+	JE          step5_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step5_prefetched0
 
-step5_sparse0:
+step5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched0
+
+step5_prefetched0_sparse:
+step5_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -19057,14 +22135,31 @@ step5_sparse0:
 	VPBROADCASTD 4(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched2_sparse
+	JE           step5_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step5_prefetched2
 
-step5_sparse2:
+step5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched2
+
+step5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step5_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -19084,8 +22179,6 @@ step5_sparse2:
 	VPBROADCASTD 8(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -19105,14 +22198,24 @@ step5_sparse2:
 	VPBROADCASTD 12(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched4_sparse
+	JE           step5_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step5_prefetched4
 
-step5_sparse4:
+step5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched4
+
+step5_prefetched4_sparse:
+step5_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -19151,14 +22254,31 @@ step5_sparse4:
 	VPBROADCASTD 20(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched6_sparse
+	JE           step5_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step5_prefetched6
 
-step5_sparse6:
+step5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched6
+
+step5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step5_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -19178,8 +22298,6 @@ step5_sparse6:
 	VPBROADCASTD     24(R14), Z26
 	VPDPBUSD         Z26, Z30, Z8
 	VPDPBUSD         Z26, Z31, Z9
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -19360,26 +22478,36 @@ step6group:
 	MOVL   $0x00000004, AX
 
 step6block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	VPXORD     Z10, Z10, Z10
-	VPXORD     Z11, Z11, Z11
-	TESTQ      R13, R13
-	JZ         step6_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
+	CMPQ        R13, $0x01
+	JB          step6_prefetched0_sparse
+	JE          step6_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step6_prefetched0
 
-step6_sparse0:
+step6_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched0
+
+step6_prefetched0_sparse:
+step6_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -19424,14 +22552,31 @@ step6_sparse0:
 	VPBROADCASTD 4(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched2_sparse
+	JE           step6_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step6_prefetched2
 
-step6_sparse2:
+step6_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched2
+
+step6_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step6_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -19454,8 +22599,6 @@ step6_sparse2:
 	VPBROADCASTD 8(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -19478,14 +22621,24 @@ step6_sparse2:
 	VPBROADCASTD 12(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched4_sparse
+	JE           step6_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step6_prefetched4
 
-step6_sparse4:
+step6_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched4
+
+step6_prefetched4_sparse:
+step6_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -19530,14 +22683,31 @@ step6_sparse4:
 	VPBROADCASTD 20(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched6_sparse
+	JE           step6_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step6_prefetched6
 
-step6_sparse6:
+step6_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched6
+
+step6_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step6_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -19560,8 +22730,6 @@ step6_sparse6:
 	VPBROADCASTD     24(R14)(R9*1), Z27
 	VPDPBUSD         Z27, Z30, Z10
 	VPDPBUSD         Z27, Z31, Z11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -19796,16 +22964,30 @@ step1group:
 	MOVL   $0x00000004, AX
 
 step1block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	TESTQ      R13, R13
-	JZ         step1_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	CMPQ        R13, $0x01
+	JB          step1_prefetched0_sparse
+	JE          step1_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step1_prefetched0
 
-step1_sparse0:
+step1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched0
+
+step1_prefetched0_sparse:
+step1_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -19828,16 +23010,31 @@ step1_sparse0:
 	VPBROADCASTD 4(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched2_sparse
+	JE           step1_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step1_prefetched2
 
-step1_sparse2:
+step1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched2
+
+step1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step1_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -19849,8 +23046,6 @@ step1_sparse2:
 	VPBROADCASTD 8(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -19862,14 +23057,28 @@ step1_sparse2:
 	VPBROADCASTD 12(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched4_sparse
+	JE           step1_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step1_prefetched4
 
-step1_sparse4:
+step1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched4
+
+step1_prefetched4_sparse:
+step1_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -19892,16 +23101,31 @@ step1_sparse4:
 	VPBROADCASTD 20(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched6_sparse
+	JE           step1_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step1_prefetched6
 
-step1_sparse6:
+step1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched6
+
+step1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step1_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -19913,8 +23137,6 @@ step1_sparse6:
 	VPBROADCASTD     24(DI), Z26
 	VPDPBUSD         Z26, Z30, Z0
 	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -19996,18 +23218,32 @@ step2group:
 	MOVL   $0x00000004, AX
 
 step2block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	TESTQ      R13, R13
-	JZ         step2_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	CMPQ        R13, $0x01
+	JB          step2_prefetched0_sparse
+	JE          step2_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step2_prefetched0
 
-step2_sparse0:
+step2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched0
+
+step2_prefetched0_sparse:
+step2_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -20036,16 +23272,31 @@ step2_sparse0:
 	VPBROADCASTD 4(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched2_sparse
+	JE           step2_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step2_prefetched2
 
-step2_sparse2:
+step2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched2
+
+step2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step2_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -20060,8 +23311,6 @@ step2_sparse2:
 	VPBROADCASTD 8(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -20076,14 +23325,28 @@ step2_sparse2:
 	VPBROADCASTD 12(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched4_sparse
+	JE           step2_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step2_prefetched4
 
-step2_sparse4:
+step2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched4
+
+step2_prefetched4_sparse:
+step2_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -20112,16 +23375,31 @@ step2_sparse4:
 	VPBROADCASTD 20(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched6_sparse
+	JE           step2_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step2_prefetched6
 
-step2_sparse6:
+step2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched6
+
+step2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step2_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -20136,8 +23414,6 @@ step2_sparse6:
 	VPBROADCASTD     24(DI)(R9*1), Z27
 	VPDPBUSD         Z27, Z30, Z2
 	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -20239,20 +23515,34 @@ step3group:
 	MOVL   $0x00000004, AX
 
 step3block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	TESTQ      R13, R13
-	JZ         step3_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	CMPQ        R13, $0x01
+	JB          step3_prefetched0_sparse
+	JE          step3_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step3_prefetched0
 
-step3_sparse0:
+step3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched0
+
+step3_prefetched0_sparse:
+step3_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -20287,16 +23577,31 @@ step3_sparse0:
 	VPBROADCASTD 4(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched2_sparse
+	JE           step3_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step3_prefetched2
 
-step3_sparse2:
+step3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched2
+
+step3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step3_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -20314,8 +23619,6 @@ step3_sparse2:
 	VPBROADCASTD 8(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -20333,14 +23636,28 @@ step3_sparse2:
 	VPBROADCASTD 12(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched4_sparse
+	JE           step3_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step3_prefetched4
 
-step3_sparse4:
+step3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched4
+
+step3_prefetched4_sparse:
+step3_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -20375,16 +23692,31 @@ step3_sparse4:
 	VPBROADCASTD 20(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched6_sparse
+	JE           step3_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step3_prefetched6
 
-step3_sparse6:
+step3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched6
+
+step3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step3_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -20402,8 +23734,6 @@ step3_sparse6:
 	VPBROADCASTD     24(DI)(R9*2), Z26
 	VPDPBUSD         Z26, Z30, Z4
 	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -20525,22 +23855,36 @@ step4group:
 	MOVL   $0x00000004, AX
 
 step4block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	TESTQ      R13, R13
-	JZ         step4_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	CMPQ        R13, $0x01
+	JB          step4_prefetched0_sparse
+	JE          step4_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step4_prefetched0
 
-step4_sparse0:
+step4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched0
+
+step4_prefetched0_sparse:
+step4_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -20581,16 +23925,31 @@ step4_sparse0:
 	VPBROADCASTD 4(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched2_sparse
+	JE           step4_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step4_prefetched2
 
-step4_sparse2:
+step4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched2
+
+step4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step4_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -20611,8 +23970,6 @@ step4_sparse2:
 	VPBROADCASTD 8(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -20633,14 +23990,28 @@ step4_sparse2:
 	VPBROADCASTD 12(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched4_sparse
+	JE           step4_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step4_prefetched4
 
-step4_sparse4:
+step4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched4
+
+step4_prefetched4_sparse:
+step4_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -20681,16 +24052,31 @@ step4_sparse4:
 	VPBROADCASTD 20(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched6_sparse
+	JE           step4_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step4_prefetched6
 
-step4_sparse6:
+step4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched6
+
+step4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step4_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -20711,8 +24097,6 @@ step4_sparse6:
 	VPBROADCASTD     24(DI)(R10*1), Z27
 	VPDPBUSD         Z27, Z30, Z6
 	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -20842,24 +24226,38 @@ step5group:
 	MOVL   $0x00000004, AX
 
 step5block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	TESTQ      R13, R13
-	JZ         step5_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	CMPQ        R13, $0x01
+	JB          step5_prefetched0_sparse
+	JE          step5_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step5_prefetched0
 
-step5_sparse0:
+step5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched0
+
+step5_prefetched0_sparse:
+step5_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -20906,16 +24304,31 @@ step5_sparse0:
 	VPBROADCASTD 4(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched2_sparse
+	JE           step5_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step5_prefetched2
 
-step5_sparse2:
+step5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched2
+
+step5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step5_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -20939,8 +24352,6 @@ step5_sparse2:
 	VPBROADCASTD 8(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -20964,14 +24375,28 @@ step5_sparse2:
 	VPBROADCASTD 12(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched4_sparse
+	JE           step5_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step5_prefetched4
 
-step5_sparse4:
+step5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched4
+
+step5_prefetched4_sparse:
+step5_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -21018,16 +24443,31 @@ step5_sparse4:
 	VPBROADCASTD 20(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched6_sparse
+	JE           step5_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step5_prefetched6
 
-step5_sparse6:
+step5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched6
+
+step5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step5_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -21051,8 +24491,6 @@ step5_sparse6:
 	VPBROADCASTD     24(R14), Z26
 	VPDPBUSD         Z26, Z30, Z8
 	VPDPBUSD         Z26, Z31, Z9
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -21237,26 +24675,40 @@ step6group:
 	MOVL   $0x00000004, AX
 
 step6block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	VPXORD     Z10, Z10, Z10
-	VPXORD     Z11, Z11, Z11
-	TESTQ      R13, R13
-	JZ         step6_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
+	CMPQ        R13, $0x01
+	JB          step6_prefetched0_sparse
+	JE          step6_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step6_prefetched0
 
-step6_sparse0:
+step6_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched0
+
+step6_prefetched0_sparse:
+step6_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -21309,16 +24761,31 @@ step6_sparse0:
 	VPBROADCASTD 4(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched2_sparse
+	JE           step6_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step6_prefetched2
 
-step6_sparse2:
+step6_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched2
+
+step6_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step6_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -21345,8 +24812,6 @@ step6_sparse2:
 	VPBROADCASTD 8(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -21373,14 +24838,28 @@ step6_sparse2:
 	VPBROADCASTD 12(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched4_sparse
+	JE           step6_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step6_prefetched4
 
-step6_sparse4:
+step6_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched4
+
+step6_prefetched4_sparse:
+step6_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -21433,16 +24912,31 @@ step6_sparse4:
 	VPBROADCASTD 20(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched6_sparse
+	JE           step6_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step6_prefetched6
 
-step6_sparse6:
+step6_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched6
+
+step6_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step6_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -21469,8 +24963,6 @@ step6_sparse6:
 	VPBROADCASTD     24(R14)(R9*1), Z27
 	VPDPBUSD         Z27, Z30, Z10
 	VPDPBUSD         Z27, Z31, Z11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -21711,16 +25203,28 @@ step1group:
 step1block:
 	VPBROADCASTD 32(DI), Z0
 	VPBROADCASTD 32(DI), Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched0_sparse
+	JE           step1_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step1_prefetched0
 
-step1_sparse0:
+step1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched0
+
+step1_prefetched0_sparse:
+step1_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -21743,16 +25247,35 @@ step1_sparse0:
 	VPBROADCASTD 4(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched2_sparse
+	JE           step1_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step1_prefetched2
 
-step1_sparse2:
+step1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched2
+
+step1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step1_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -21764,8 +25287,6 @@ step1_sparse2:
 	VPBROADCASTD 8(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -21791,16 +25312,28 @@ step1_sparse2:
 	VFMADD231PS  Z30, Z1, Z3
 	VPBROADCASTD 36(DI), Z0
 	VPBROADCASTD 36(DI), Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched4_sparse
+	JE           step1_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step1_prefetched4
 
-step1_sparse4:
+step1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched4
+
+step1_prefetched4_sparse:
+step1_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -21823,16 +25356,35 @@ step1_sparse4:
 	VPBROADCASTD 20(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched6_sparse
+	JE           step1_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step1_prefetched6
 
-step1_sparse6:
+step1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched6
+
+step1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step1_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -21844,8 +25396,6 @@ step1_sparse6:
 	VPBROADCASTD     24(DI), Z26
 	VPDPBUSD         Z26, Z30, Z0
 	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -21921,16 +25471,28 @@ step2block:
 	VPBROADCASTD 32(DI), Z1
 	VPBROADCASTD 32(DI)(R9*1), Z2
 	VPBROADCASTD 32(DI)(R9*1), Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched0_sparse
+	JE           step2_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step2_prefetched0
 
-step2_sparse0:
+step2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched0
+
+step2_prefetched0_sparse:
+step2_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -21959,16 +25521,35 @@ step2_sparse0:
 	VPBROADCASTD 4(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched2_sparse
+	JE           step2_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step2_prefetched2
 
-step2_sparse2:
+step2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched2
+
+step2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step2_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -21983,8 +25564,6 @@ step2_sparse2:
 	VPBROADCASTD 8(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -22019,16 +25598,28 @@ step2_sparse2:
 	VPBROADCASTD 36(DI), Z1
 	VPBROADCASTD 36(DI)(R9*1), Z2
 	VPBROADCASTD 36(DI)(R9*1), Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched4_sparse
+	JE           step2_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step2_prefetched4
 
-step2_sparse4:
+step2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched4
+
+step2_prefetched4_sparse:
+step2_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -22057,16 +25648,35 @@ step2_sparse4:
 	VPBROADCASTD 20(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched6_sparse
+	JE           step2_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step2_prefetched6
 
-step2_sparse6:
+step2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched6
+
+step2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step2_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -22081,8 +25691,6 @@ step2_sparse6:
 	VPBROADCASTD     24(DI)(R9*1), Z27
 	VPDPBUSD         Z27, Z30, Z2
 	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -22178,16 +25786,28 @@ step3block:
 	VPBROADCASTD 32(DI)(R9*1), Z3
 	VPBROADCASTD 32(DI)(R9*2), Z4
 	VPBROADCASTD 32(DI)(R9*2), Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched0_sparse
+	JE           step3_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step3_prefetched0
 
-step3_sparse0:
+step3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched0
+
+step3_prefetched0_sparse:
+step3_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -22222,16 +25842,35 @@ step3_sparse0:
 	VPBROADCASTD 4(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched2_sparse
+	JE           step3_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step3_prefetched2
 
-step3_sparse2:
+step3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched2
+
+step3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step3_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -22249,8 +25888,6 @@ step3_sparse2:
 	VPBROADCASTD 8(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -22294,16 +25931,28 @@ step3_sparse2:
 	VPBROADCASTD 36(DI)(R9*1), Z3
 	VPBROADCASTD 36(DI)(R9*2), Z4
 	VPBROADCASTD 36(DI)(R9*2), Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched4_sparse
+	JE           step3_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step3_prefetched4
 
-step3_sparse4:
+step3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched4
+
+step3_prefetched4_sparse:
+step3_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -22338,16 +25987,35 @@ step3_sparse4:
 	VPBROADCASTD 20(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched6_sparse
+	JE           step3_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step3_prefetched6
 
-step3_sparse6:
+step3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched6
+
+step3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step3_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -22365,8 +26033,6 @@ step3_sparse6:
 	VPBROADCASTD     24(DI)(R9*2), Z26
 	VPDPBUSD         Z26, Z30, Z4
 	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -22482,16 +26148,28 @@ step4block:
 	VPBROADCASTD 32(DI)(R9*2), Z5
 	VPBROADCASTD 32(DI)(R10*1), Z6
 	VPBROADCASTD 32(DI)(R10*1), Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched0_sparse
+	JE           step4_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step4_prefetched0
 
-step4_sparse0:
+step4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched0
+
+step4_prefetched0_sparse:
+step4_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -22532,16 +26210,35 @@ step4_sparse0:
 	VPBROADCASTD 4(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched2_sparse
+	JE           step4_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step4_prefetched2
 
-step4_sparse2:
+step4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched2
+
+step4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step4_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -22562,8 +26259,6 @@ step4_sparse2:
 	VPBROADCASTD 8(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -22616,16 +26311,28 @@ step4_sparse2:
 	VPBROADCASTD 36(DI)(R9*2), Z5
 	VPBROADCASTD 36(DI)(R10*1), Z6
 	VPBROADCASTD 36(DI)(R10*1), Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched4_sparse
+	JE           step4_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step4_prefetched4
 
-step4_sparse4:
+step4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched4
+
+step4_prefetched4_sparse:
+step4_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -22666,16 +26373,35 @@ step4_sparse4:
 	VPBROADCASTD 20(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched6_sparse
+	JE           step4_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step4_prefetched6
 
-step4_sparse6:
+step4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched6
+
+step4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step4_prefetched6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -22696,8 +26422,6 @@ step4_sparse6:
 	VPBROADCASTD     24(DI)(R10*1), Z27
 	VPDPBUSD         Z27, Z30, Z6
 	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VPSRLW           $0x04, 448(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 512(SI), Z31
@@ -22821,16 +26545,28 @@ step5block:
 	VPBROADCASTD 32(DI)(R10*1), Z7
 	VPBROADCASTD 32(R14), Z8
 	VPBROADCASTD 32(R14), Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched0_sparse
+	JE           step5_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step5_prefetched0
 
-step5_sparse0:
+step5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched0
+
+step5_prefetched0_sparse:
+step5_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -22877,16 +26613,35 @@ step5_sparse0:
 	VPBROADCASTD 4(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched2_sparse
+	JE           step5_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step5_prefetched2
 
-step5_sparse2:
+step5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched2
+
+step5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step5_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -22910,8 +26665,6 @@ step5_sparse2:
 	VPBROADCASTD 8(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -22973,16 +26726,28 @@ step5_sparse2:
 	VPBROADCASTD 36(DI)(R10*1), Z7
 	VPBROADCASTD 36(R14), Z8
 	VPBROADCASTD 36(R14), Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched4_sparse
+	JE           step5_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step5_prefetched4
 
-step5_sparse4:
+step5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched4
+
+step5_prefetched4_sparse:
+step5_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -23029,16 +26794,35 @@ step5_sparse4:
 	VPBROADCASTD 20(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched6_sparse
+	JE           step5_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step5_prefetched6
 
-step5_sparse6:
+step5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched6
+
+step5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step5_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -23062,8 +26846,6 @@ step5_sparse6:
 	VPBROADCASTD 24(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -23242,16 +27024,28 @@ step6block:
 	VPBROADCASTD 32(R14), Z9
 	VPBROADCASTD 32(R14)(R9*1), Z10
 	VPBROADCASTD 32(R14)(R9*1), Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched0_sparse
+	JE           step6_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step6_prefetched0
 
-step6_sparse0:
+step6_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched0
+
+step6_prefetched0_sparse:
+step6_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -23304,16 +27098,35 @@ step6_sparse0:
 	VPBROADCASTD 4(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched2_sparse
+	JE           step6_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step6_prefetched2
 
-step6_sparse2:
+step6_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched2
+
+step6_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step6_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -23340,8 +27153,6 @@ step6_sparse2:
 	VPBROADCASTD 8(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -23412,16 +27223,28 @@ step6_sparse2:
 	VPBROADCASTD 36(R14), Z9
 	VPBROADCASTD 36(R14)(R9*1), Z10
 	VPBROADCASTD 36(R14)(R9*1), Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched4_sparse
+	JE           step6_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step6_prefetched4
 
-step6_sparse4:
+step6_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched4
+
+step6_prefetched4_sparse:
+step6_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -23474,16 +27297,35 @@ step6_sparse4:
 	VPBROADCASTD 20(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched6_sparse
+	JE           step6_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step6_prefetched6
 
-step6_sparse6:
+step6_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched6
+
+step6_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step6_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -23510,8 +27352,6 @@ step6_sparse6:
 	VPBROADCASTD 24(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z24, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -23728,16 +27568,30 @@ step1group:
 	MOVL   $0x00000004, AX
 
 step1block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	TESTQ      R13, R13
-	JZ         step1_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	CMPQ        R13, $0x01
+	JB          step1_prefetched0_sparse
+	JE          step1_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step1_prefetched0
 
-step1_sparse0:
+step1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched0
+
+step1_prefetched0_sparse:
+step1_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z26
@@ -23748,36 +27602,63 @@ step1_sparse0:
 	VPBROADCASTD 4(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched2_sparse
+	JE           step1_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step1_prefetched2
 
-step1_sparse2:
+step1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched2
+
+step1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step1_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 12(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched4_sparse
+	JE           step1_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step1_prefetched4
 
-step1_sparse4:
+step1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched4
+
+step1_prefetched4_sparse:
+step1_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z26
@@ -23788,23 +27669,36 @@ step1_sparse4:
 	VPBROADCASTD 20(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched6_sparse
+	JE           step1_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step1_prefetched6
 
-step1_sparse6:
+step1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched6
+
+step1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step1_prefetched6:
 	VMOVUPS          1024(SI), Z30
 	VMOVUPS          1088(SI), Z31
 	VPBROADCASTD     24(DI), Z26
 	VPDPBUSD         Z26, Z30, Z0
 	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VMOVUPS          1152(SI), Z30
 	VMOVUPS          1216(SI), Z31
 	VPBROADCASTD     28(DI), Z26
@@ -23868,18 +27762,32 @@ step2group:
 	MOVL   $0x00000004, AX
 
 step2block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	TESTQ      R13, R13
-	JZ         step2_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	CMPQ        R13, $0x01
+	JB          step2_prefetched0_sparse
+	JE          step2_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step2_prefetched0
 
-step2_sparse0:
+step2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched0
+
+step2_prefetched0_sparse:
+step2_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z26
@@ -23896,16 +27804,31 @@ step2_sparse0:
 	VPBROADCASTD 4(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched2_sparse
+	JE           step2_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step2_prefetched2
 
-step2_sparse2:
+step2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched2
+
+step2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step2_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z26
@@ -23914,8 +27837,6 @@ step2_sparse2:
 	VPBROADCASTD 8(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 12(DI), Z26
@@ -23924,14 +27845,28 @@ step2_sparse2:
 	VPBROADCASTD 12(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched4_sparse
+	JE           step2_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step2_prefetched4
 
-step2_sparse4:
+step2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched4
+
+step2_prefetched4_sparse:
+step2_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z26
@@ -23948,16 +27883,31 @@ step2_sparse4:
 	VPBROADCASTD 20(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched6_sparse
+	JE           step2_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step2_prefetched6
 
-step2_sparse6:
+step2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched6
+
+step2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step2_prefetched6:
 	VMOVUPS          1024(SI), Z30
 	VMOVUPS          1088(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -23966,8 +27916,6 @@ step2_sparse6:
 	VPBROADCASTD     24(DI)(R9*1), Z27
 	VPDPBUSD         Z27, Z30, Z2
 	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VMOVUPS          1152(SI), Z30
 	VMOVUPS          1216(SI), Z31
 	VPBROADCASTD     28(DI), Z26
@@ -24051,20 +27999,34 @@ step3group:
 	MOVL   $0x00000004, AX
 
 step3block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	TESTQ      R13, R13
-	JZ         step3_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	CMPQ        R13, $0x01
+	JB          step3_prefetched0_sparse
+	JE          step3_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step3_prefetched0
 
-step3_sparse0:
+step3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched0
+
+step3_prefetched0_sparse:
+step3_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z26
@@ -24087,16 +28049,31 @@ step3_sparse0:
 	VPBROADCASTD 4(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched2_sparse
+	JE           step3_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step3_prefetched2
 
-step3_sparse2:
+step3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched2
+
+step3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step3_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z26
@@ -24108,8 +28085,6 @@ step3_sparse2:
 	VPBROADCASTD 8(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 12(DI), Z26
@@ -24121,14 +28096,28 @@ step3_sparse2:
 	VPBROADCASTD 12(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched4_sparse
+	JE           step3_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step3_prefetched4
 
-step3_sparse4:
+step3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched4
+
+step3_prefetched4_sparse:
+step3_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z26
@@ -24151,16 +28140,31 @@ step3_sparse4:
 	VPBROADCASTD 20(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched6_sparse
+	JE           step3_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step3_prefetched6
 
-step3_sparse6:
+step3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched6
+
+step3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step3_prefetched6:
 	VMOVUPS          1024(SI), Z30
 	VMOVUPS          1088(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -24172,8 +28176,6 @@ step3_sparse6:
 	VPBROADCASTD     24(DI)(R9*2), Z26
 	VPDPBUSD         Z26, Z30, Z4
 	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VMOVUPS          1152(SI), Z30
 	VMOVUPS          1216(SI), Z31
 	VPBROADCASTD     28(DI), Z26
@@ -24277,22 +28279,36 @@ step4group:
 	MOVL   $0x00000004, AX
 
 step4block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	TESTQ      R13, R13
-	JZ         step4_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	CMPQ        R13, $0x01
+	JB          step4_prefetched0_sparse
+	JE          step4_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step4_prefetched0
 
-step4_sparse0:
+step4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched0
+
+step4_prefetched0_sparse:
+step4_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z26
@@ -24321,16 +28337,31 @@ step4_sparse0:
 	VPBROADCASTD 4(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched2_sparse
+	JE           step4_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step4_prefetched2
 
-step4_sparse2:
+step4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched2
+
+step4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step4_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z26
@@ -24345,8 +28376,6 @@ step4_sparse2:
 	VPBROADCASTD 8(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 12(DI), Z26
@@ -24361,14 +28390,28 @@ step4_sparse2:
 	VPBROADCASTD 12(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched4_sparse
+	JE           step4_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step4_prefetched4
 
-step4_sparse4:
+step4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched4
+
+step4_prefetched4_sparse:
+step4_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z26
@@ -24397,16 +28440,31 @@ step4_sparse4:
 	VPBROADCASTD 20(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched6_sparse
+	JE           step4_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step4_prefetched6
 
-step4_sparse6:
+step4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched6
+
+step4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step4_prefetched6:
 	VMOVUPS          1024(SI), Z30
 	VMOVUPS          1088(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -24421,8 +28479,6 @@ step4_sparse6:
 	VPBROADCASTD     24(DI)(R10*1), Z27
 	VPDPBUSD         Z27, Z30, Z6
 	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VMOVUPS          1152(SI), Z30
 	VMOVUPS          1216(SI), Z31
 	VPBROADCASTD     28(DI), Z26
@@ -24534,24 +28590,38 @@ step5group:
 	MOVL   $0x00000004, AX
 
 step5block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	TESTQ      R13, R13
-	JZ         step5_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	CMPQ        R13, $0x01
+	JB          step5_prefetched0_sparse
+	JE          step5_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step5_prefetched0
 
-step5_sparse0:
+step5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched0
+
+step5_prefetched0_sparse:
+step5_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z26
@@ -24586,16 +28656,31 @@ step5_sparse0:
 	VPBROADCASTD 4(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched2_sparse
+	JE           step5_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step5_prefetched2
 
-step5_sparse2:
+step5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched2
+
+step5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step5_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z26
@@ -24613,8 +28698,6 @@ step5_sparse2:
 	VPBROADCASTD 8(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 12(DI), Z26
@@ -24632,14 +28715,28 @@ step5_sparse2:
 	VPBROADCASTD 12(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched4_sparse
+	JE           step5_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step5_prefetched4
 
-step5_sparse4:
+step5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched4
+
+step5_prefetched4_sparse:
+step5_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z26
@@ -24674,16 +28771,31 @@ step5_sparse4:
 	VPBROADCASTD 20(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched6_sparse
+	JE           step5_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step5_prefetched6
 
-step5_sparse6:
+step5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched6
+
+step5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step5_prefetched6:
 	VMOVUPS          1024(SI), Z30
 	VMOVUPS          1088(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -24701,8 +28813,6 @@ step5_sparse6:
 	VPBROADCASTD     24(R14), Z26
 	VPDPBUSD         Z26, Z30, Z8
 	VPDPBUSD         Z26, Z31, Z9
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VMOVUPS          1152(SI), Z30
 	VMOVUPS          1216(SI), Z31
 	VPBROADCASTD     28(DI), Z26
@@ -24869,26 +28979,40 @@ step6group:
 	MOVL   $0x00000004, AX
 
 step6block:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	VPXORD     Z10, Z10, Z10
-	VPXORD     Z11, Z11, Z11
-	TESTQ      R13, R13
-	JZ         step6_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
+	CMPQ        R13, $0x01
+	JB          step6_prefetched0_sparse
+	JE          step6_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step6_prefetched0
 
-step6_sparse0:
+step6_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched0
+
+step6_prefetched0_sparse:
+step6_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z26
@@ -24929,16 +29053,31 @@ step6_sparse0:
 	VPBROADCASTD 4(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched2_sparse
+	JE           step6_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step6_prefetched2
 
-step6_sparse2:
+step6_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched2
+
+step6_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step6_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z26
@@ -24959,8 +29098,6 @@ step6_sparse2:
 	VPBROADCASTD 8(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 12(DI), Z26
@@ -24981,14 +29118,28 @@ step6_sparse2:
 	VPBROADCASTD 12(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched4_sparse
+	JE           step6_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step6_prefetched4
 
-step6_sparse4:
+step6_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched4
+
+step6_prefetched4_sparse:
+step6_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z26
@@ -25029,16 +29180,31 @@ step6_sparse4:
 	VPBROADCASTD 20(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched6_sparse
+	JE           step6_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step6_prefetched6
 
-step6_sparse6:
+step6_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched6
+
+step6_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step6_prefetched6:
 	VMOVUPS          1024(SI), Z30
 	VMOVUPS          1088(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -25059,8 +29225,6 @@ step6_sparse6:
 	VPBROADCASTD     24(R14)(R9*1), Z27
 	VPDPBUSD         Z27, Z30, Z10
 	VPDPBUSD         Z27, Z31, Z11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VMOVUPS          1152(SI), Z30
 	VMOVUPS          1216(SI), Z31
 	VPBROADCASTD     28(DI), Z26
@@ -25281,16 +29445,28 @@ step1group:
 step1block:
 	VPBROADCASTD 32(DI), Z0
 	VPBROADCASTD 32(DI), Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched0_sparse
+	JE           step1_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step1_prefetched0
 
-step1_sparse0:
+step1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched0
+
+step1_prefetched0_sparse:
+step1_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z26
@@ -25301,23 +29477,40 @@ step1_sparse0:
 	VPBROADCASTD 4(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched2_sparse
+	JE           step1_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step1_prefetched2
 
-step1_sparse2:
+step1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched2
+
+step1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step1_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 12(DI), Z26
@@ -25331,16 +29524,28 @@ step1_sparse2:
 	VFMADD231PS  Z30, Z1, Z3
 	VPBROADCASTD 36(DI), Z0
 	VPBROADCASTD 36(DI), Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched4_sparse
+	JE           step1_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step1_prefetched4
 
-step1_sparse4:
+step1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched4
+
+step1_prefetched4_sparse:
+step1_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z26
@@ -25351,23 +29556,40 @@ step1_sparse4:
 	VPBROADCASTD 20(DI), Z26
 	VPDPBUSD     Z26, Z30, Z0
 	VPDPBUSD     Z26, Z31, Z1
-	TESTQ        R13, R13
-	JZ           step1_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step1_prefetched6_sparse
+	JE           step1_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step1_prefetched6
 
-step1_sparse6:
+step1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched6
+
+step1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step1_prefetched6:
 	VMOVUPS          1024(SI), Z30
 	VMOVUPS          1088(SI), Z31
 	VPBROADCASTD     24(DI), Z26
 	VPDPBUSD         Z26, Z30, Z0
 	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VMOVUPS          1152(SI), Z30
 	VMOVUPS          1216(SI), Z31
 	VPBROADCASTD     28(DI), Z26
@@ -25431,16 +29653,28 @@ step2block:
 	VPBROADCASTD 32(DI), Z1
 	VPBROADCASTD 32(DI)(R9*1), Z2
 	VPBROADCASTD 32(DI)(R9*1), Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched0_sparse
+	JE           step2_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step2_prefetched0
 
-step2_sparse0:
+step2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched0
+
+step2_prefetched0_sparse:
+step2_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z26
@@ -25457,16 +29691,35 @@ step2_sparse0:
 	VPBROADCASTD 4(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched2_sparse
+	JE           step2_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step2_prefetched2
 
-step2_sparse2:
+step2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched2
+
+step2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step2_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z26
@@ -25475,8 +29728,6 @@ step2_sparse2:
 	VPBROADCASTD 8(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 12(DI), Z26
@@ -25499,16 +29750,28 @@ step2_sparse2:
 	VPBROADCASTD 36(DI), Z1
 	VPBROADCASTD 36(DI)(R9*1), Z2
 	VPBROADCASTD 36(DI)(R9*1), Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched4_sparse
+	JE           step2_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step2_prefetched4
 
-step2_sparse4:
+step2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched4
+
+step2_prefetched4_sparse:
+step2_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z26
@@ -25525,16 +29788,35 @@ step2_sparse4:
 	VPBROADCASTD 20(DI)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z2
 	VPDPBUSD     Z27, Z31, Z3
-	TESTQ        R13, R13
-	JZ           step2_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step2_prefetched6_sparse
+	JE           step2_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step2_prefetched6
 
-step2_sparse6:
+step2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched6
+
+step2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step2_prefetched6:
 	VMOVUPS          1024(SI), Z30
 	VMOVUPS          1088(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -25543,8 +29825,6 @@ step2_sparse6:
 	VPBROADCASTD     24(DI)(R9*1), Z27
 	VPDPBUSD         Z27, Z30, Z2
 	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VMOVUPS          1152(SI), Z30
 	VMOVUPS          1216(SI), Z31
 	VPBROADCASTD     28(DI), Z26
@@ -25628,16 +29908,28 @@ step3block:
 	VPBROADCASTD 32(DI)(R9*1), Z3
 	VPBROADCASTD 32(DI)(R9*2), Z4
 	VPBROADCASTD 32(DI)(R9*2), Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched0_sparse
+	JE           step3_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step3_prefetched0
 
-step3_sparse0:
+step3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched0
+
+step3_prefetched0_sparse:
+step3_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z26
@@ -25660,16 +29952,35 @@ step3_sparse0:
 	VPBROADCASTD 4(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched2_sparse
+	JE           step3_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step3_prefetched2
 
-step3_sparse2:
+step3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched2
+
+step3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step3_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z26
@@ -25681,8 +29992,6 @@ step3_sparse2:
 	VPBROADCASTD 8(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 12(DI), Z26
@@ -25714,16 +30023,28 @@ step3_sparse2:
 	VPBROADCASTD 36(DI)(R9*1), Z3
 	VPBROADCASTD 36(DI)(R9*2), Z4
 	VPBROADCASTD 36(DI)(R9*2), Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched4_sparse
+	JE           step3_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step3_prefetched4
 
-step3_sparse4:
+step3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched4
+
+step3_prefetched4_sparse:
+step3_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z26
@@ -25746,16 +30067,35 @@ step3_sparse4:
 	VPBROADCASTD 20(DI)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z4
 	VPDPBUSD     Z26, Z31, Z5
-	TESTQ        R13, R13
-	JZ           step3_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step3_prefetched6_sparse
+	JE           step3_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step3_prefetched6
 
-step3_sparse6:
+step3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched6
+
+step3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step3_prefetched6:
 	VMOVUPS          1024(SI), Z30
 	VMOVUPS          1088(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -25767,8 +30107,6 @@ step3_sparse6:
 	VPBROADCASTD     24(DI)(R9*2), Z26
 	VPDPBUSD         Z26, Z30, Z4
 	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VMOVUPS          1152(SI), Z30
 	VMOVUPS          1216(SI), Z31
 	VPBROADCASTD     28(DI), Z26
@@ -25872,16 +30210,28 @@ step4block:
 	VPBROADCASTD 32(DI)(R9*2), Z5
 	VPBROADCASTD 32(DI)(R10*1), Z6
 	VPBROADCASTD 32(DI)(R10*1), Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched0_sparse
+	JE           step4_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step4_prefetched0
 
-step4_sparse0:
+step4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched0
+
+step4_prefetched0_sparse:
+step4_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z26
@@ -25910,16 +30260,35 @@ step4_sparse0:
 	VPBROADCASTD 4(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched2_sparse
+	JE           step4_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step4_prefetched2
 
-step4_sparse2:
+step4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched2
+
+step4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step4_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z26
@@ -25934,8 +30303,6 @@ step4_sparse2:
 	VPBROADCASTD 8(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 12(DI), Z26
@@ -25976,16 +30343,28 @@ step4_sparse2:
 	VPBROADCASTD 36(DI)(R9*2), Z5
 	VPBROADCASTD 36(DI)(R10*1), Z6
 	VPBROADCASTD 36(DI)(R10*1), Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched4_sparse
+	JE           step4_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step4_prefetched4
 
-step4_sparse4:
+step4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched4
+
+step4_prefetched4_sparse:
+step4_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z26
@@ -26014,16 +30393,35 @@ step4_sparse4:
 	VPBROADCASTD 20(DI)(R10*1), Z27
 	VPDPBUSD     Z27, Z30, Z6
 	VPDPBUSD     Z27, Z31, Z7
-	TESTQ        R13, R13
-	JZ           step4_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step4_prefetched6_sparse
+	JE           step4_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step4_prefetched6
 
-step4_sparse6:
+step4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched6
+
+step4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step4_prefetched6:
 	VMOVUPS          1024(SI), Z30
 	VMOVUPS          1088(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -26038,8 +30436,6 @@ step4_sparse6:
 	VPBROADCASTD     24(DI)(R10*1), Z27
 	VPDPBUSD         Z27, Z30, Z6
 	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
 	VMOVUPS          1152(SI), Z30
 	VMOVUPS          1216(SI), Z31
 	VPBROADCASTD     28(DI), Z26
@@ -26151,16 +30547,28 @@ step5block:
 	VPBROADCASTD 32(DI)(R10*1), Z7
 	VPBROADCASTD 32(R14), Z8
 	VPBROADCASTD 32(R14), Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched0_sparse
+	JE           step5_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step5_prefetched0
 
-step5_sparse0:
+step5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched0
+
+step5_prefetched0_sparse:
+step5_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z26
@@ -26195,16 +30603,35 @@ step5_sparse0:
 	VPBROADCASTD 4(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched2_sparse
+	JE           step5_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step5_prefetched2
 
-step5_sparse2:
+step5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched2
+
+step5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step5_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z26
@@ -26222,8 +30649,6 @@ step5_sparse2:
 	VPBROADCASTD 8(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 12(DI), Z26
@@ -26273,16 +30698,28 @@ step5_sparse2:
 	VPBROADCASTD 36(DI)(R10*1), Z7
 	VPBROADCASTD 36(R14), Z8
 	VPBROADCASTD 36(R14), Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched4_sparse
+	JE           step5_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step5_prefetched4
 
-step5_sparse4:
+step5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched4
+
+step5_prefetched4_sparse:
+step5_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z26
@@ -26317,16 +30754,35 @@ step5_sparse4:
 	VPBROADCASTD 20(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	TESTQ        R13, R13
-	JZ           step5_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step5_prefetched6_sparse
+	JE           step5_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step5_prefetched6
 
-step5_sparse6:
+step5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched6
+
+step5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step5_prefetched6:
 	VMOVUPS      1024(SI), Z30
 	VMOVUPS      1088(SI), Z31
 	VPBROADCASTD 24(DI), Z26
@@ -26344,8 +30800,6 @@ step5_sparse6:
 	VPBROADCASTD 24(R14), Z26
 	VPDPBUSD     Z26, Z30, Z8
 	VPDPBUSD     Z26, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      1152(SI), Z30
 	VMOVUPS      1216(SI), Z31
 	VPBROADCASTD 28(DI), Z26
@@ -26512,16 +30966,28 @@ step6block:
 	VPBROADCASTD 32(R14), Z9
 	VPBROADCASTD 32(R14)(R9*1), Z10
 	VPBROADCASTD 32(R14)(R9*1), Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched0_sparse
+	JE           step6_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step6_prefetched0
 
-step6_sparse0:
+step6_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched0
+
+step6_prefetched0_sparse:
+step6_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z26
@@ -26562,16 +31028,35 @@ step6_sparse0:
 	VPBROADCASTD 4(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched2_sparse
+	JE           step6_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step6_prefetched2
 
-step6_sparse2:
+step6_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched2
+
+step6_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step6_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z26
@@ -26592,8 +31077,6 @@ step6_sparse2:
 	VPBROADCASTD 8(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 12(DI), Z26
@@ -26652,16 +31135,28 @@ step6_sparse2:
 	VPBROADCASTD 36(R14), Z9
 	VPBROADCASTD 36(R14)(R9*1), Z10
 	VPBROADCASTD 36(R14)(R9*1), Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched4_sparse
+	JE           step6_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          step6_prefetched4
 
-step6_sparse4:
+step6_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched4
+
+step6_prefetched4_sparse:
+step6_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z26
@@ -26702,16 +31197,35 @@ step6_sparse4:
 	VPBROADCASTD 20(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	TESTQ        R13, R13
-	JZ           step6_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           step6_prefetched6_sparse
+	JE           step6_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step6_prefetched6
 
-step6_sparse6:
+step6_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched6
+
+step6_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step6_prefetched6:
 	VMOVUPS      1024(SI), Z30
 	VMOVUPS      1088(SI), Z31
 	VPBROADCASTD 24(DI), Z26
@@ -26732,8 +31246,6 @@ step6_sparse6:
 	VPBROADCASTD 24(R14)(R9*1), Z27
 	VPDPBUSD     Z27, Z30, Z10
 	VPDPBUSD     Z27, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      1152(SI), Z30
 	VMOVUPS      1216(SI), Z31
 	VPBROADCASTD 28(DI), Z26
@@ -26938,15 +31450,15 @@ group1:
 	MOVL  $0x00000004, AX
 
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -27102,15 +31614,15 @@ group2:
 	MOVL  $0x00000004, AX
 
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -27330,15 +31842,15 @@ group3:
 	MOVL  $0x00000004, AX
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -27623,15 +32135,15 @@ group4:
 	MOVL    $0x00000004, AX
 
 block4:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -27988,15 +32500,15 @@ group5:
 	MOVL    $0x00000004, AX
 
 block5:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -28421,15 +32933,15 @@ group6:
 	MOVL    $0x00000004, AX
 
 block6:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -28943,17 +33455,17 @@ group1:
 	MOVL  $0x00000004, AX
 
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -29173,17 +33685,17 @@ group2:
 	MOVL  $0x00000004, AX
 
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -29470,17 +33982,17 @@ group3:
 	MOVL    $0x00000004, AX
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -29874,19 +34386,19 @@ group1:
 	MOVL  $0x00000004, AX
 
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -30112,19 +34624,19 @@ group2:
 	MOVL  $0x00000004, AX
 
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -30425,19 +34937,19 @@ group3:
 	MOVL    $0x00000004, AX
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -30858,15 +35370,15 @@ group1:
 	MOVL  $0x00000004, AX
 
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
@@ -30982,15 +35494,15 @@ group2:
 	MOVL  $0x00000004, AX
 
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
@@ -31170,15 +35682,15 @@ group3:
 	MOVL  $0x00000004, AX
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
@@ -31423,15 +35935,15 @@ group4:
 	MOVL    $0x00000004, AX
 
 block4:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
@@ -31748,15 +36260,15 @@ group5:
 	MOVL    $0x00000004, AX
 
 block5:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
@@ -32141,15 +36653,15 @@ group6:
 	MOVL    $0x00000004, AX
 
 block6:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
@@ -32616,17 +37128,17 @@ group1:
 	MOVL  $0x00000004, AX
 
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
@@ -32744,17 +37256,17 @@ group2:
 	MOVL  $0x00000004, AX
 
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
@@ -32939,17 +37451,17 @@ group3:
 	MOVL    $0x00000004, AX
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
@@ -33234,19 +37746,19 @@ group1:
 	MOVL  $0x00000004, AX
 
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
@@ -33372,19 +37884,19 @@ group2:
 	MOVL  $0x00000004, AX
 
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
@@ -33585,19 +38097,19 @@ group3:
 	MOVL    $0x00000004, AX
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
@@ -33912,19 +38424,19 @@ group1:
 	MOVL  $0x00000004, AX
 
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
@@ -34058,19 +38570,19 @@ group2:
 	MOVL  $0x00000004, AX
 
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
@@ -34287,19 +38799,19 @@ group3:
 	MOVL    $0x00000004, AX
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
@@ -34645,15 +39157,15 @@ group1:
 	MOVL  $0x00000004, AX
 
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
@@ -34859,15 +39371,15 @@ group2:
 	MOVL  $0x00000004, AX
 
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
@@ -35187,15 +39699,15 @@ group3:
 	MOVL  $0x00000004, AX
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
@@ -35665,17 +40177,17 @@ group1:
 	MOVL  $0x00000004, AX
 
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
@@ -35943,17 +40455,17 @@ group2:
 	MOVL  $0x00000004, AX
 
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
@@ -36335,17 +40847,17 @@ group3:
 	MOVL  $0x00000004, AX
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
@@ -36877,19 +41389,19 @@ group1:
 	MOVL  $0x00000004, AX
 
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPBROADCASTD 32(DI), Y0
 	VMOVDQA      Y0, Y1
@@ -37157,19 +41669,19 @@ group2:
 	MOVL  $0x00000004, AX
 
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPBROADCASTD 32(DI), Y0
 	VMOVDQA      Y0, Y1
@@ -37553,19 +42065,19 @@ group3:
 	MOVL  $0x00000004, AX
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPBROADCASTD 32(DI), Y0
 	VMOVDQA      Y0, Y1
@@ -38094,15 +42606,15 @@ group1:
 	MOVL  $0x00000004, AX
 
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
@@ -38268,15 +42780,15 @@ group2:
 	MOVL  $0x00000004, AX
 
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
@@ -38556,15 +43068,15 @@ group3:
 	MOVL  $0x00000004, AX
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
@@ -38987,17 +43499,17 @@ group1:
 	MOVL  $0x00000004, AX
 
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
@@ -39163,17 +43675,17 @@ group2:
 	MOVL  $0x00000004, AX
 
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
@@ -39453,17 +43965,17 @@ group3:
 	MOVL  $0x00000004, AX
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
@@ -39886,19 +44398,19 @@ group1:
 	MOVL  $0x00000004, AX
 
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPBROADCASTD 32(DI), Y0
 	VMOVDQA      Y0, Y1
@@ -40066,19 +44578,19 @@ group2:
 	MOVL  $0x00000004, AX
 
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPBROADCASTD 32(DI), Y0
 	VMOVDQA      Y0, Y1
@@ -40362,19 +44874,19 @@ group3:
 	MOVL  $0x00000004, AX
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPBROADCASTD 32(DI), Y0
 	VMOVDQA      Y0, Y1
@@ -41954,16 +46466,32 @@ resumed1:
 block1:
 	VPBROADCASTD 32(DI), Z0
 	VMOVDQA64    Z0, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched0_sparse
+	JE           block1_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched0
 
-block1_sparse0:
+block1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched0
+
+block1_prefetched0_sparse:
+block1_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VMOVUPS      128(SI), Z31
 	VPBROADCASTD (DI), Z4
@@ -41974,20 +46502,35 @@ block1_sparse0:
 	VPBROADCASTD 4(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched2_sparse
+	JE           block1_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block1_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block1_prefetched2
 
-block1_sparse2:
+block1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched2
+
+block1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VMOVUPS      384(SI), Z31
 	VPBROADCASTD 8(DI), Z4
@@ -41998,47 +46541,83 @@ block1_sparse2:
 	VPBROADCASTD 12(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched4_sparse
+	JE           block1_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched4
 
-block1_sparse4:
+block1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched4
+
+block1_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched4:
 	VMOVUPS      576(SI), Z30
 	VMOVUPS      640(SI), Z31
 	VPBROADCASTD 16(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      704(SI), Z30
 	VMOVUPS      768(SI), Z31
 	VPBROADCASTD 20(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched6_sparse
+	JE           block1_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched6
 
-block1_sparse6:
+block1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched6
+
+block1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched6:
 	VMOVUPS      832(SI), Z30
 	VMOVUPS      896(SI), Z31
 	VPBROADCASTD 24(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      960(SI), Z30
 	VMOVUPS      1024(SI), Z31
 	VPBROADCASTD 28(DI), Z4
@@ -42085,16 +46664,32 @@ block2:
 	VMOVDQA64    Z0, Z1
 	VPBROADCASTD 32(DI)(R9*1), Z2
 	VMOVDQA64    Z2, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched0_sparse
+	JE           block2_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched0
 
-block2_sparse0:
+block2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched0
+
+block2_prefetched0_sparse:
+block2_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VMOVUPS      128(SI), Z31
 	VPBROADCASTD (DI), Z8
@@ -42111,20 +46706,35 @@ block2_sparse0:
 	VPBROADCASTD 4(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched2_sparse
+	JE           block2_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block2_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block2_prefetched2
 
-block2_sparse2:
+block2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched2
+
+block2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VMOVUPS      384(SI), Z31
 	VPBROADCASTD 8(DI), Z8
@@ -42141,16 +46751,35 @@ block2_sparse2:
 	VPBROADCASTD 12(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched4_sparse
+	JE           block2_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched4
 
-block2_sparse4:
+block2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched4
+
+block2_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched4:
 	VMOVUPS      576(SI), Z30
 	VMOVUPS      640(SI), Z31
 	VPBROADCASTD 16(DI), Z8
@@ -42159,8 +46788,6 @@ block2_sparse4:
 	VPBROADCASTD 16(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      704(SI), Z30
 	VMOVUPS      768(SI), Z31
 	VPBROADCASTD 20(DI), Z8
@@ -42169,18 +46796,39 @@ block2_sparse4:
 	VPBROADCASTD 20(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched6_sparse
+	JE           block2_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched6
 
-block2_sparse6:
+block2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched6
+
+block2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched6:
 	VMOVUPS      832(SI), Z30
 	VMOVUPS      896(SI), Z31
 	VPBROADCASTD 24(DI), Z8
@@ -42189,8 +46837,6 @@ block2_sparse6:
 	VPBROADCASTD 24(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      960(SI), Z30
 	VMOVUPS      1024(SI), Z31
 	VPBROADCASTD 28(DI), Z8
@@ -42256,16 +46902,32 @@ block3:
 	VMOVDQA64    Z2, Z3
 	VPBROADCASTD 32(DI)(R9*2), Z4
 	VMOVDQA64    Z4, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched0_sparse
+	JE           block3_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched0
 
-block3_sparse0:
+block3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched0
+
+block3_prefetched0_sparse:
+block3_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VMOVUPS      128(SI), Z31
 	VPBROADCASTD (DI), Z12
@@ -42288,20 +46950,35 @@ block3_sparse0:
 	VPBROADCASTD 4(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched2_sparse
+	JE           block3_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block3_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block3_prefetched2
 
-block3_sparse2:
+block3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched2
+
+block3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VMOVUPS      384(SI), Z31
 	VPBROADCASTD 8(DI), Z12
@@ -42324,16 +47001,35 @@ block3_sparse2:
 	VPBROADCASTD 12(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched4_sparse
+	JE           block3_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched4
 
-block3_sparse4:
+block3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched4
+
+block3_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched4:
 	VMOVUPS      576(SI), Z30
 	VMOVUPS      640(SI), Z31
 	VPBROADCASTD 16(DI), Z12
@@ -42345,8 +47041,6 @@ block3_sparse4:
 	VPBROADCASTD 16(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      704(SI), Z30
 	VMOVUPS      768(SI), Z31
 	VPBROADCASTD 20(DI), Z12
@@ -42358,18 +47052,39 @@ block3_sparse4:
 	VPBROADCASTD 20(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched6_sparse
+	JE           block3_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched6
 
-block3_sparse6:
+block3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched6
+
+block3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched6:
 	VMOVUPS      832(SI), Z30
 	VMOVUPS      896(SI), Z31
 	VPBROADCASTD 24(DI), Z12
@@ -42381,8 +47096,6 @@ block3_sparse6:
 	VPBROADCASTD 24(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      960(SI), Z30
 	VMOVUPS      1024(SI), Z31
 	VPBROADCASTD 28(DI), Z12
@@ -42467,16 +47180,32 @@ block4:
 	VMOVDQA64    Z4, Z5
 	VPBROADCASTD 32(DI)(R10*1), Z6
 	VMOVDQA64    Z6, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched0_sparse
+	JE           block4_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched0
 
-block4_sparse0:
+block4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched0
+
+block4_prefetched0_sparse:
+block4_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VMOVUPS      128(SI), Z31
 	VPBROADCASTD (DI), Z16
@@ -42505,20 +47234,35 @@ block4_sparse0:
 	VPBROADCASTD 4(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched2_sparse
+	JE           block4_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block4_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block4_prefetched2
 
-block4_sparse2:
+block4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched2
+
+block4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VMOVUPS      384(SI), Z31
 	VPBROADCASTD 8(DI), Z16
@@ -42547,16 +47291,35 @@ block4_sparse2:
 	VPBROADCASTD 12(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched4_sparse
+	JE           block4_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched4
 
-block4_sparse4:
+block4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched4
+
+block4_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched4:
 	VMOVUPS      576(SI), Z30
 	VMOVUPS      640(SI), Z31
 	VPBROADCASTD 16(DI), Z16
@@ -42571,8 +47334,6 @@ block4_sparse4:
 	VPBROADCASTD 16(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      704(SI), Z30
 	VMOVUPS      768(SI), Z31
 	VPBROADCASTD 20(DI), Z16
@@ -42587,18 +47348,39 @@ block4_sparse4:
 	VPBROADCASTD 20(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched6_sparse
+	JE           block4_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched6
 
-block4_sparse6:
+block4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched6
+
+block4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched6:
 	VMOVUPS      832(SI), Z30
 	VMOVUPS      896(SI), Z31
 	VPBROADCASTD 24(DI), Z16
@@ -42613,8 +47395,6 @@ block4_sparse6:
 	VPBROADCASTD 24(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      960(SI), Z30
 	VMOVUPS      1024(SI), Z31
 	VPBROADCASTD 28(DI), Z16
@@ -42718,16 +47498,32 @@ block5:
 	VMOVDQA64    Z6, Z7
 	VPBROADCASTD 32(R14), Z8
 	VMOVDQA64    Z8, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched0_sparse
+	JE           block5_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched0
 
-block5_sparse0:
+block5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched0
+
+block5_prefetched0_sparse:
+block5_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VMOVUPS      128(SI), Z31
 	VPBROADCASTD (DI), Z20
@@ -42762,20 +47558,35 @@ block5_sparse0:
 	VPBROADCASTD 4(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched2_sparse
+	JE           block5_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block5_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block5_prefetched2
 
-block5_sparse2:
+block5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched2
+
+block5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VMOVUPS      384(SI), Z31
 	VPBROADCASTD 8(DI), Z20
@@ -42810,16 +47621,35 @@ block5_sparse2:
 	VPBROADCASTD 12(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched4_sparse
+	JE           block5_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched4
 
-block5_sparse4:
+block5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched4
+
+block5_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched4:
 	VMOVUPS      576(SI), Z30
 	VMOVUPS      640(SI), Z31
 	VPBROADCASTD 16(DI), Z20
@@ -42837,8 +47667,6 @@ block5_sparse4:
 	VPBROADCASTD 16(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      704(SI), Z30
 	VMOVUPS      768(SI), Z31
 	VPBROADCASTD 20(DI), Z20
@@ -42856,18 +47684,39 @@ block5_sparse4:
 	VPBROADCASTD 20(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched6_sparse
+	JE           block5_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched6
 
-block5_sparse6:
+block5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched6
+
+block5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched6:
 	VMOVUPS      832(SI), Z30
 	VMOVUPS      896(SI), Z31
 	VPBROADCASTD 24(DI), Z20
@@ -42885,8 +47734,6 @@ block5_sparse6:
 	VPBROADCASTD 24(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      960(SI), Z30
 	VMOVUPS      1024(SI), Z31
 	VPBROADCASTD 28(DI), Z20
@@ -43009,16 +47856,32 @@ block6:
 	VMOVDQA64    Z8, Z9
 	VPBROADCASTD 32(R14)(R9*1), Z10
 	VMOVDQA64    Z10, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched0_sparse
+	JE           block6_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched0
 
-block6_sparse0:
+block6_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched0
+
+block6_prefetched0_sparse:
+block6_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VMOVUPS      128(SI), Z31
 	VPBROADCASTD (DI), Z24
@@ -43059,20 +47922,35 @@ block6_sparse0:
 	VPBROADCASTD 4(R14)(R9*1), Z29
 	VPDPBUSD     Z29, Z30, Z10
 	VPDPBUSD     Z29, Z31, Z11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched2_sparse
+	JE           block6_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block6_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block6_prefetched2
 
-block6_sparse2:
+block6_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched2
+
+block6_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VMOVUPS      384(SI), Z31
 	VPBROADCASTD 8(DI), Z24
@@ -43113,16 +47991,35 @@ block6_sparse2:
 	VPBROADCASTD 12(R14)(R9*1), Z29
 	VPDPBUSD     Z29, Z30, Z10
 	VPDPBUSD     Z29, Z31, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched4_sparse
+	JE           block6_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched4
 
-block6_sparse4:
+block6_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched4
+
+block6_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched4:
 	VMOVUPS      576(SI), Z30
 	VMOVUPS      640(SI), Z31
 	VPBROADCASTD 16(DI), Z24
@@ -43143,8 +48040,6 @@ block6_sparse4:
 	VPBROADCASTD 16(R14)(R9*1), Z29
 	VPDPBUSD     Z29, Z30, Z10
 	VPDPBUSD     Z29, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      704(SI), Z30
 	VMOVUPS      768(SI), Z31
 	VPBROADCASTD 20(DI), Z24
@@ -43165,18 +48060,39 @@ block6_sparse4:
 	VPBROADCASTD 20(R14)(R9*1), Z29
 	VPDPBUSD     Z29, Z30, Z10
 	VPDPBUSD     Z29, Z31, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched6_sparse
+	JE           block6_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched6
 
-block6_sparse6:
+block6_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched6
+
+block6_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched6:
 	VMOVUPS      832(SI), Z30
 	VMOVUPS      896(SI), Z31
 	VPBROADCASTD 24(DI), Z24
@@ -43197,8 +48113,6 @@ block6_sparse6:
 	VPBROADCASTD 24(R14)(R9*1), Z29
 	VPDPBUSD     Z29, Z30, Z10
 	VPDPBUSD     Z29, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      960(SI), Z30
 	VMOVUPS      1024(SI), Z31
 	VPBROADCASTD 28(DI), Z24
@@ -43361,16 +48275,32 @@ block7:
 	VMOVDQA64    Z10, Z11
 	VPBROADCASTD 32(R14)(R9*2), Z12
 	VMOVDQA64    Z12, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched0_sparse
+	JE           block7_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched0
 
-block7_sparse0:
+block7_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched0
+
+block7_prefetched0_sparse:
+block7_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VMOVUPS      128(SI), Z31
 	VPBROADCASTD (DI), Z24
@@ -43417,20 +48347,35 @@ block7_sparse0:
 	VPBROADCASTD 4(R14)(R9*2), Z24
 	VPDPBUSD     Z24, Z30, Z12
 	VPDPBUSD     Z24, Z31, Z13
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched2_sparse
+	JE           block7_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block7_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block7_prefetched2
 
-block7_sparse2:
+block7_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched2
+
+block7_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VMOVUPS      384(SI), Z31
 	VPBROADCASTD 8(DI), Z24
@@ -43477,16 +48422,35 @@ block7_sparse2:
 	VPBROADCASTD 12(R14)(R9*2), Z24
 	VPDPBUSD     Z24, Z30, Z12
 	VPDPBUSD     Z24, Z31, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched4_sparse
+	JE           block7_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched4
 
-block7_sparse4:
+block7_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched4
+
+block7_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched4:
 	VMOVUPS      576(SI), Z30
 	VMOVUPS      640(SI), Z31
 	VPBROADCASTD 16(DI), Z24
@@ -43510,8 +48474,6 @@ block7_sparse4:
 	VPBROADCASTD 16(R14)(R9*2), Z24
 	VPDPBUSD     Z24, Z30, Z12
 	VPDPBUSD     Z24, Z31, Z13
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      704(SI), Z30
 	VMOVUPS      768(SI), Z31
 	VPBROADCASTD 20(DI), Z24
@@ -43535,18 +48497,39 @@ block7_sparse4:
 	VPBROADCASTD 20(R14)(R9*2), Z24
 	VPDPBUSD     Z24, Z30, Z12
 	VPDPBUSD     Z24, Z31, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched6_sparse
+	JE           block7_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched6
 
-block7_sparse6:
+block7_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched6
+
+block7_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched6:
 	VMOVUPS      832(SI), Z30
 	VMOVUPS      896(SI), Z31
 	VPBROADCASTD 24(DI), Z24
@@ -43570,8 +48553,6 @@ block7_sparse6:
 	VPBROADCASTD 24(R14)(R9*2), Z24
 	VPDPBUSD     Z24, Z30, Z12
 	VPDPBUSD     Z24, Z31, Z13
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      960(SI), Z30
 	VMOVUPS      1024(SI), Z31
 	VPBROADCASTD 28(DI), Z24
@@ -43753,16 +48734,32 @@ block8:
 	VMOVDQA64    Z12, Z13
 	VPBROADCASTD 32(R14)(R10*1), Z14
 	VMOVDQA64    Z14, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched0_sparse
+	JE           block8_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched0
 
-block8_sparse0:
+block8_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched0
+
+block8_prefetched0_sparse:
+block8_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VMOVUPS      128(SI), Z31
 	VPBROADCASTD (DI), Z24
@@ -43815,20 +48812,35 @@ block8_sparse0:
 	VPBROADCASTD 4(R14)(R10*1), Z25
 	VPDPBUSD     Z25, Z30, Z14
 	VPDPBUSD     Z25, Z31, Z15
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched2_sparse
+	JE           block8_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block8_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block8_prefetched2
 
-block8_sparse2:
+block8_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched2
+
+block8_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VMOVUPS      384(SI), Z31
 	VPBROADCASTD 8(DI), Z24
@@ -43881,16 +48893,35 @@ block8_sparse2:
 	VPBROADCASTD 12(R14)(R10*1), Z25
 	VPDPBUSD     Z25, Z30, Z14
 	VPDPBUSD     Z25, Z31, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched4_sparse
+	JE           block8_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched4
 
-block8_sparse4:
+block8_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched4
+
+block8_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched4:
 	VMOVUPS      576(SI), Z30
 	VMOVUPS      640(SI), Z31
 	VPBROADCASTD 16(DI), Z24
@@ -43917,8 +48948,6 @@ block8_sparse4:
 	VPBROADCASTD 16(R14)(R10*1), Z25
 	VPDPBUSD     Z25, Z30, Z14
 	VPDPBUSD     Z25, Z31, Z15
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      704(SI), Z30
 	VMOVUPS      768(SI), Z31
 	VPBROADCASTD 20(DI), Z24
@@ -43945,18 +48974,39 @@ block8_sparse4:
 	VPBROADCASTD 20(R14)(R10*1), Z25
 	VPDPBUSD     Z25, Z30, Z14
 	VPDPBUSD     Z25, Z31, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched6_sparse
+	JE           block8_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched6
 
-block8_sparse6:
+block8_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched6
+
+block8_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched6:
 	VMOVUPS      832(SI), Z30
 	VMOVUPS      896(SI), Z31
 	VPBROADCASTD 24(DI), Z24
@@ -43983,8 +49033,6 @@ block8_sparse6:
 	VPBROADCASTD 24(R14)(R10*1), Z25
 	VPDPBUSD     Z25, Z30, Z14
 	VPDPBUSD     Z25, Z31, Z15
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      960(SI), Z30
 	VMOVUPS      1024(SI), Z31
 	VPBROADCASTD 28(DI), Z24
@@ -44192,7 +49240,7 @@ resumed1:
 block1:
 	VPBROADCASTD 32(DI), Y0
 	VMOVDQA      Y0, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VMOVDQU      96(SI), Y13
@@ -44207,7 +49255,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VMOVDQU      224(SI), Y13
@@ -44222,7 +49270,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VMOVDQU      352(SI), Y13
@@ -44237,7 +49285,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VMOVDQU      480(SI), Y13
@@ -44252,7 +49300,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      576(SI), Y12
 	VMOVDQU      608(SI), Y13
@@ -44267,7 +49315,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      704(SI), Y12
 	VMOVDQU      736(SI), Y13
@@ -44282,7 +49330,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      832(SI), Y12
 	VMOVDQU      864(SI), Y13
@@ -44297,7 +49345,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      960(SI), Y12
 	VMOVDQU      992(SI), Y13
@@ -44354,7 +49402,7 @@ block2:
 	VMOVDQA      Y0, Y1
 	VPBROADCASTD 32(DI)(R9*1), Y2
 	VMOVDQA      Y2, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VMOVDQU      96(SI), Y13
@@ -44380,7 +49428,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VMOVDQU      224(SI), Y13
@@ -44406,7 +49454,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VMOVDQU      352(SI), Y13
@@ -44432,7 +49480,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VMOVDQU      480(SI), Y13
@@ -44458,7 +49506,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      576(SI), Y12
 	VMOVDQU      608(SI), Y13
@@ -44484,7 +49532,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      704(SI), Y12
 	VMOVDQU      736(SI), Y13
@@ -44510,7 +49558,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      832(SI), Y12
 	VMOVDQU      864(SI), Y13
@@ -44536,7 +49584,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      960(SI), Y12
 	VMOVDQU      992(SI), Y13
@@ -44620,7 +49668,7 @@ block3:
 	VMOVDQA      Y2, Y3
 	VPBROADCASTD 32(DI)(R9*2), Y4
 	VMOVDQA      Y4, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VMOVDQU      96(SI), Y13
@@ -44657,7 +49705,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VMOVDQU      224(SI), Y13
@@ -44694,7 +49742,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VMOVDQU      352(SI), Y13
@@ -44731,7 +49779,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VMOVDQU      480(SI), Y13
@@ -44768,7 +49816,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      576(SI), Y12
 	VMOVDQU      608(SI), Y13
@@ -44805,7 +49853,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      704(SI), Y12
 	VMOVDQU      736(SI), Y13
@@ -44842,7 +49890,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      832(SI), Y12
 	VMOVDQU      864(SI), Y13
@@ -44879,7 +49927,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      960(SI), Y12
 	VMOVDQU      992(SI), Y13
@@ -45026,12 +50074,24 @@ block1:
 	VPBROADCASTD 32(DI), Z0
 	VPSRAD       $0x04, Z0, Z0
 	VMOVDQA64    Z0, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched0_sparse
+	JE           block1_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched0
 
-block1_sparse0:
+block1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched0
+
+block1_prefetched0_sparse:
+block1_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -45046,16 +50106,27 @@ block1_sparse0:
 	VPBROADCASTD 4(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched2_sparse
+	JE           block1_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block1_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block1_prefetched2
 
-block1_sparse2:
+block1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched2
+
+block1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -45070,12 +50141,27 @@ block1_sparse2:
 	VPBROADCASTD 12(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched4_sparse
+	JE           block1_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched4
 
-block1_sparse4:
+block1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched4
+
+block1_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -45083,8 +50169,6 @@ block1_sparse4:
 	VPBROADCASTD 16(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -45092,14 +50176,31 @@ block1_sparse4:
 	VPBROADCASTD 20(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched6_sparse
+	JE           block1_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched6
 
-block1_sparse6:
+block1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched6
+
+block1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -45107,8 +50208,6 @@ block1_sparse6:
 	VPBROADCASTD 24(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -45159,12 +50258,24 @@ block2:
 	VPBROADCASTD 32(DI)(R9*1), Z2
 	VPSRAD       $0x04, Z2, Z2
 	VMOVDQA64    Z2, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched0_sparse
+	JE           block2_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched0
 
-block2_sparse0:
+block2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched0
+
+block2_prefetched0_sparse:
+block2_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -45185,16 +50296,27 @@ block2_sparse0:
 	VPBROADCASTD 4(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched2_sparse
+	JE           block2_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block2_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block2_prefetched2
 
-block2_sparse2:
+block2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched2
+
+block2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -45215,12 +50337,27 @@ block2_sparse2:
 	VPBROADCASTD 12(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched4_sparse
+	JE           block2_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched4
 
-block2_sparse4:
+block2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched4
+
+block2_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -45231,8 +50368,6 @@ block2_sparse4:
 	VPBROADCASTD 16(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -45243,14 +50378,31 @@ block2_sparse4:
 	VPBROADCASTD 20(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched6_sparse
+	JE           block2_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched6
 
-block2_sparse6:
+block2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched6
+
+block2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -45261,8 +50413,6 @@ block2_sparse6:
 	VPBROADCASTD 24(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -45333,12 +50483,24 @@ block3:
 	VPBROADCASTD 32(DI)(R9*2), Z4
 	VPSRAD       $0x04, Z4, Z4
 	VMOVDQA64    Z4, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched0_sparse
+	JE           block3_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched0
 
-block3_sparse0:
+block3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched0
+
+block3_prefetched0_sparse:
+block3_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -45365,16 +50527,27 @@ block3_sparse0:
 	VPBROADCASTD 4(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched2_sparse
+	JE           block3_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block3_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block3_prefetched2
 
-block3_sparse2:
+block3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched2
+
+block3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -45401,12 +50574,27 @@ block3_sparse2:
 	VPBROADCASTD 12(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched4_sparse
+	JE           block3_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched4
 
-block3_sparse4:
+block3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched4
+
+block3_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -45420,8 +50608,6 @@ block3_sparse4:
 	VPBROADCASTD 16(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -45435,14 +50621,31 @@ block3_sparse4:
 	VPBROADCASTD 20(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched6_sparse
+	JE           block3_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched6
 
-block3_sparse6:
+block3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched6
+
+block3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -45456,8 +50659,6 @@ block3_sparse6:
 	VPBROADCASTD 24(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -45548,12 +50749,24 @@ block4:
 	VPBROADCASTD 32(DI)(R10*1), Z6
 	VPSRAD       $0x04, Z6, Z6
 	VMOVDQA64    Z6, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched0_sparse
+	JE           block4_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched0
 
-block4_sparse0:
+block4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched0
+
+block4_prefetched0_sparse:
+block4_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -45586,16 +50799,27 @@ block4_sparse0:
 	VPBROADCASTD 4(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched2_sparse
+	JE           block4_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block4_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block4_prefetched2
 
-block4_sparse2:
+block4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched2
+
+block4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -45628,12 +50852,27 @@ block4_sparse2:
 	VPBROADCASTD 12(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched4_sparse
+	JE           block4_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched4
 
-block4_sparse4:
+block4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched4
+
+block4_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -45650,8 +50889,6 @@ block4_sparse4:
 	VPBROADCASTD 16(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -45668,14 +50905,31 @@ block4_sparse4:
 	VPBROADCASTD 20(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched6_sparse
+	JE           block4_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched6
 
-block4_sparse6:
+block4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched6
+
+block4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -45692,8 +50946,6 @@ block4_sparse6:
 	VPBROADCASTD 24(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -45804,12 +51056,24 @@ block5:
 	VPBROADCASTD 32(R14), Z8
 	VPSRAD       $0x04, Z8, Z8
 	VMOVDQA64    Z8, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched0_sparse
+	JE           block5_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched0
 
-block5_sparse0:
+block5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched0
+
+block5_prefetched0_sparse:
+block5_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -45848,16 +51112,27 @@ block5_sparse0:
 	VPBROADCASTD 4(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched2_sparse
+	JE           block5_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block5_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block5_prefetched2
 
-block5_sparse2:
+block5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched2
+
+block5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -45896,12 +51171,27 @@ block5_sparse2:
 	VPBROADCASTD 12(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched4_sparse
+	JE           block5_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched4
 
-block5_sparse4:
+block5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched4
+
+block5_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -45921,8 +51211,6 @@ block5_sparse4:
 	VPBROADCASTD 16(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -45942,14 +51230,31 @@ block5_sparse4:
 	VPBROADCASTD 20(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched6_sparse
+	JE           block5_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched6
 
-block5_sparse6:
+block5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched6
+
+block5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -45969,8 +51274,6 @@ block5_sparse6:
 	VPBROADCASTD 24(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -46097,12 +51400,24 @@ block6:
 	VPBROADCASTD 32(R14)(R9*1), Z10
 	VPSRAD       $0x04, Z10, Z10
 	VMOVDQA64    Z10, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched0_sparse
+	JE           block6_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched0
 
-block6_sparse0:
+block6_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched0
+
+block6_prefetched0_sparse:
+block6_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -46147,16 +51462,27 @@ block6_sparse0:
 	VPBROADCASTD 4(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched2_sparse
+	JE           block6_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block6_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block6_prefetched2
 
-block6_sparse2:
+block6_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched2
+
+block6_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -46201,12 +51527,27 @@ block6_sparse2:
 	VPBROADCASTD 12(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched4_sparse
+	JE           block6_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched4
 
-block6_sparse4:
+block6_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched4
+
+block6_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -46229,8 +51570,6 @@ block6_sparse4:
 	VPBROADCASTD 16(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -46253,14 +51592,31 @@ block6_sparse4:
 	VPBROADCASTD 20(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched6_sparse
+	JE           block6_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched6
 
-block6_sparse6:
+block6_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched6
+
+block6_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -46283,8 +51639,6 @@ block6_sparse6:
 	VPBROADCASTD 24(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -46452,12 +51806,24 @@ block7:
 	VPBROADCASTD 32(R14)(R9*2), Z12
 	VPSRAD       $0x04, Z12, Z12
 	VMOVDQA64    Z12, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched0_sparse
+	JE           block7_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched0
 
-block7_sparse0:
+block7_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched0
+
+block7_prefetched0_sparse:
+block7_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -46508,16 +51874,27 @@ block7_sparse0:
 	VPBROADCASTD 4(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched2_sparse
+	JE           block7_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block7_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block7_prefetched2
 
-block7_sparse2:
+block7_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched2
+
+block7_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -46568,12 +51945,27 @@ block7_sparse2:
 	VPBROADCASTD 12(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched4_sparse
+	JE           block7_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched4
 
-block7_sparse4:
+block7_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched4
+
+block7_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -46599,8 +51991,6 @@ block7_sparse4:
 	VPBROADCASTD 16(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -46626,14 +52016,31 @@ block7_sparse4:
 	VPBROADCASTD 20(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched6_sparse
+	JE           block7_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched6
 
-block7_sparse6:
+block7_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched6
+
+block7_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -46659,8 +52066,6 @@ block7_sparse6:
 	VPBROADCASTD 24(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -46848,12 +52253,24 @@ block8:
 	VPBROADCASTD 32(R14)(R10*1), Z14
 	VPSRAD       $0x04, Z14, Z14
 	VMOVDQA64    Z14, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched0_sparse
+	JE           block8_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched0
 
-block8_sparse0:
+block8_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched0
+
+block8_prefetched0_sparse:
+block8_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -46910,16 +52327,27 @@ block8_sparse0:
 	VPBROADCASTD 4(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched2_sparse
+	JE           block8_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block8_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block8_prefetched2
 
-block8_sparse2:
+block8_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched2
+
+block8_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -46976,12 +52404,27 @@ block8_sparse2:
 	VPBROADCASTD 12(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched4_sparse
+	JE           block8_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched4
 
-block8_sparse4:
+block8_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched4
+
+block8_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -47010,8 +52453,6 @@ block8_sparse4:
 	VPBROADCASTD 16(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -47040,14 +52481,31 @@ block8_sparse4:
 	VPBROADCASTD 20(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched6_sparse
+	JE           block8_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched6
 
-block8_sparse6:
+block8_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched6
+
+block8_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -47076,8 +52534,6 @@ block8_sparse6:
 	VPBROADCASTD 24(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -47374,7 +52830,7 @@ block1:
 	VPBROADCASTD 32(DI), Y0
 	VPSRAD       $0x04, Y0, Y0
 	VMOVDQA      Y0, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -47391,7 +52847,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -47408,7 +52864,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -47425,7 +52881,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -47442,7 +52898,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -47556,7 +53012,7 @@ block2:
 	VPBROADCASTD 32(DI)(R9*1), Y2
 	VPSRAD       $0x04, Y2, Y2
 	VMOVDQA      Y2, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -47584,7 +53040,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -47612,7 +53068,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -47640,7 +53096,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -47668,7 +53124,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -47843,7 +53299,7 @@ block3:
 	VPBROADCASTD 32(DI)(R9*2), Y4
 	VPSRAD       $0x04, Y4, Y4
 	VMOVDQA      Y4, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -47882,7 +53338,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -47921,7 +53377,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -47960,7 +53416,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -47999,7 +53455,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -48259,7 +53715,7 @@ zero1:
 
 resumed1:
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48268,7 +53724,7 @@ block1:
 	VPBROADCASTD (DI), Y14
 	VPMADDUBSW   Y14, Y12, Y0
 	VPMADDUBSW   Y14, Y13, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48279,7 +53735,7 @@ block1:
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48290,7 +53746,7 @@ block1:
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48301,7 +53757,7 @@ block1:
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -48391,7 +53847,7 @@ zero2:
 
 resumed2:
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48403,7 +53859,7 @@ block2:
 	VPBROADCASTD (DI)(R9*1), Y14
 	VPMADDUBSW   Y14, Y12, Y2
 	VPMADDUBSW   Y14, Y13, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48419,7 +53875,7 @@ block2:
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48435,7 +53891,7 @@ block2:
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48451,7 +53907,7 @@ block2:
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -48581,7 +54037,7 @@ zero3:
 
 resumed3:
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48596,7 +54052,7 @@ block3:
 	VPBROADCASTD (DI)(R9*2), Y14
 	VPMADDUBSW   Y14, Y12, Y4
 	VPMADDUBSW   Y14, Y13, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48617,7 +54073,7 @@ block3:
 	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48638,7 +54094,7 @@ block3:
 	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48659,7 +54115,7 @@ block3:
 	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -48818,7 +54274,7 @@ rows4:
 	VMOVUPS Y15, 416(BX)
 
 block4:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48836,7 +54292,7 @@ block4:
 	VPBROADCASTD (DI)(R10*1), Y14
 	VPMADDUBSW   Y14, Y12, Y6
 	VPMADDUBSW   Y14, Y13, Y7
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48862,7 +54318,7 @@ block4:
 	VPADDW       Y15, Y6, Y6
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y7, Y7
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48888,7 +54344,7 @@ block4:
 	VPADDW       Y15, Y6, Y6
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y7, Y7
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -48914,7 +54370,7 @@ block4:
 	VPADDW       Y15, Y6, Y6
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y7, Y7
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -49128,7 +54584,7 @@ rows5:
 	VMOVUPS Y15, 544(BX)
 
 block5:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -49149,7 +54605,7 @@ block5:
 	VPBROADCASTD (R14), Y14
 	VPMADDUBSW   Y14, Y12, Y8
 	VPMADDUBSW   Y14, Y13, Y9
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -49180,7 +54636,7 @@ block5:
 	VPADDW       Y15, Y8, Y8
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y9, Y9
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -49211,7 +54667,7 @@ block5:
 	VPADDW       Y15, Y8, Y8
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y9, Y9
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -49242,7 +54698,7 @@ block5:
 	VPADDW       Y15, Y8, Y8
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y9, Y9
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -49499,7 +54955,7 @@ rows6:
 	VMOVUPS Y15, 672(BX)
 
 block6:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -49523,7 +54979,7 @@ block6:
 	VPBROADCASTD (R14)(R9*1), Y14
 	VPMADDUBSW   Y14, Y12, Y10
 	VPMADDUBSW   Y14, Y13, Y11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -49559,7 +55015,7 @@ block6:
 	VPADDW       Y15, Y10, Y10
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -49595,7 +55051,7 @@ block6:
 	VPADDW       Y15, Y10, Y10
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -49631,7 +55087,7 @@ block6:
 	VPADDW       Y15, Y10, Y10
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -49976,14 +55432,26 @@ zero1:
 
 resumed1:
 block1:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	TESTQ      R13, R13
-	JZ         block1_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	CMPQ        R13, $0x01
+	JB          block1_prefetched0_sparse
+	JE          block1_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block1_prefetched0
 
-block1_sparse0:
+block1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched0
+
+block1_prefetched0_sparse:
+block1_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -49998,16 +55466,31 @@ block1_sparse0:
 	VPBROADCASTD 4(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched2_sparse
+	JE           block1_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block1_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block1_prefetched2
 
-block1_sparse2:
+block1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched2
+
+block1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -50022,14 +55505,27 @@ block1_sparse2:
 	VPBROADCASTD 12(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched4_sparse
+	JE           block1_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block1_prefetched4
 
-block1_sparse4:
+block1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched4
+
+block1_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -50037,8 +55533,6 @@ block1_sparse4:
 	VPBROADCASTD 16(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -50046,14 +55540,31 @@ block1_sparse4:
 	VPBROADCASTD 20(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched6_sparse
+	JE           block1_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched6
 
-block1_sparse6:
+block1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched6
+
+block1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -50061,8 +55572,6 @@ block1_sparse6:
 	VPBROADCASTD 24(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -50112,16 +55621,28 @@ zero2:
 
 resumed2:
 block2:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	TESTQ      R13, R13
-	JZ         block2_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	CMPQ        R13, $0x01
+	JB          block2_prefetched0_sparse
+	JE          block2_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block2_prefetched0
 
-block2_sparse0:
+block2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched0
+
+block2_prefetched0_sparse:
+block2_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -50142,16 +55663,31 @@ block2_sparse0:
 	VPBROADCASTD 4(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched2_sparse
+	JE           block2_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block2_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block2_prefetched2
 
-block2_sparse2:
+block2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched2
+
+block2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -50172,14 +55708,27 @@ block2_sparse2:
 	VPBROADCASTD 12(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched4_sparse
+	JE           block2_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block2_prefetched4
 
-block2_sparse4:
+block2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched4
+
+block2_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -50190,8 +55739,6 @@ block2_sparse4:
 	VPBROADCASTD 16(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -50202,14 +55749,31 @@ block2_sparse4:
 	VPBROADCASTD 20(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched6_sparse
+	JE           block2_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched6
 
-block2_sparse6:
+block2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched6
+
+block2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -50220,8 +55784,6 @@ block2_sparse6:
 	VPBROADCASTD 24(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -50291,18 +55853,30 @@ zero3:
 
 resumed3:
 block3:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	TESTQ      R13, R13
-	JZ         block3_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	CMPQ        R13, $0x01
+	JB          block3_prefetched0_sparse
+	JE          block3_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block3_prefetched0
 
-block3_sparse0:
+block3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched0
+
+block3_prefetched0_sparse:
+block3_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -50329,16 +55903,31 @@ block3_sparse0:
 	VPBROADCASTD 4(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched2_sparse
+	JE           block3_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block3_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block3_prefetched2
 
-block3_sparse2:
+block3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched2
+
+block3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -50365,14 +55954,27 @@ block3_sparse2:
 	VPBROADCASTD 12(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched4_sparse
+	JE           block3_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block3_prefetched4
 
-block3_sparse4:
+block3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched4
+
+block3_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -50386,8 +55988,6 @@ block3_sparse4:
 	VPBROADCASTD 16(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -50401,14 +56001,31 @@ block3_sparse4:
 	VPBROADCASTD 20(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched6_sparse
+	JE           block3_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched6
 
-block3_sparse6:
+block3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched6
+
+block3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -50422,8 +56039,6 @@ block3_sparse6:
 	VPBROADCASTD 24(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -50513,20 +56128,32 @@ zero4:
 
 resumed4:
 block4:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	TESTQ      R13, R13
-	JZ         block4_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	CMPQ        R13, $0x01
+	JB          block4_prefetched0_sparse
+	JE          block4_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block4_prefetched0
 
-block4_sparse0:
+block4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched0
+
+block4_prefetched0_sparse:
+block4_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -50559,16 +56186,31 @@ block4_sparse0:
 	VPBROADCASTD 4(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched2_sparse
+	JE           block4_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block4_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block4_prefetched2
 
-block4_sparse2:
+block4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched2
+
+block4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -50601,14 +56243,27 @@ block4_sparse2:
 	VPBROADCASTD 12(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched4_sparse
+	JE           block4_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block4_prefetched4
 
-block4_sparse4:
+block4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched4
+
+block4_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -50625,8 +56280,6 @@ block4_sparse4:
 	VPBROADCASTD 16(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -50643,14 +56296,31 @@ block4_sparse4:
 	VPBROADCASTD 20(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched6_sparse
+	JE           block4_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched6
 
-block4_sparse6:
+block4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched6
+
+block4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -50667,8 +56337,6 @@ block4_sparse6:
 	VPBROADCASTD 24(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -50778,22 +56446,34 @@ zero5:
 
 resumed5:
 block5:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	TESTQ      R13, R13
-	JZ         block5_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	CMPQ        R13, $0x01
+	JB          block5_prefetched0_sparse
+	JE          block5_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block5_prefetched0
 
-block5_sparse0:
+block5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched0
+
+block5_prefetched0_sparse:
+block5_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -50832,16 +56512,31 @@ block5_sparse0:
 	VPBROADCASTD 4(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched2_sparse
+	JE           block5_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block5_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block5_prefetched2
 
-block5_sparse2:
+block5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched2
+
+block5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -50880,14 +56575,27 @@ block5_sparse2:
 	VPBROADCASTD 12(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched4_sparse
+	JE           block5_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block5_prefetched4
 
-block5_sparse4:
+block5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched4
+
+block5_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -50907,8 +56615,6 @@ block5_sparse4:
 	VPBROADCASTD 16(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -50928,14 +56634,31 @@ block5_sparse4:
 	VPBROADCASTD 20(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched6_sparse
+	JE           block5_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched6
 
-block5_sparse6:
+block5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched6
+
+block5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -50955,8 +56678,6 @@ block5_sparse6:
 	VPBROADCASTD 24(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -51082,24 +56803,36 @@ begun6:
 	VMOVUPS 448(BX), Z19
 
 block6:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	VPXORD     Z10, Z10, Z10
-	VPXORD     Z11, Z11, Z11
-	TESTQ      R13, R13
-	JZ         block6_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
+	CMPQ        R13, $0x01
+	JB          block6_prefetched0_sparse
+	JE          block6_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block6_prefetched0
 
-block6_sparse0:
+block6_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched0
+
+block6_prefetched0_sparse:
+block6_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -51144,16 +56877,31 @@ block6_sparse0:
 	VPBROADCASTD 4(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched2_sparse
+	JE           block6_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block6_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block6_prefetched2
 
-block6_sparse2:
+block6_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched2
+
+block6_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -51198,14 +56946,27 @@ block6_sparse2:
 	VPBROADCASTD 12(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched4_sparse
+	JE           block6_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block6_prefetched4
 
-block6_sparse4:
+block6_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched4
+
+block6_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -51228,8 +56989,6 @@ block6_sparse4:
 	VPBROADCASTD 16(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -51252,14 +57011,31 @@ block6_sparse4:
 	VPBROADCASTD 20(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched6_sparse
+	JE           block6_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched6
 
-block6_sparse6:
+block6_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched6
+
+block6_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -51282,8 +57058,6 @@ block6_sparse6:
 	VPBROADCASTD 24(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -51450,26 +57224,38 @@ begun7:
 	VMOVUPS 320(BX), Z19
 
 block7:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	VPXORD     Z10, Z10, Z10
-	VPXORD     Z11, Z11, Z11
-	VPXORD     Z12, Z12, Z12
-	VPXORD     Z13, Z13, Z13
-	TESTQ      R13, R13
-	JZ         block7_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
+	VPXORD      Z12, Z12, Z12
+	VPXORD      Z13, Z13, Z13
+	CMPQ        R13, $0x01
+	JB          block7_prefetched0_sparse
+	JE          block7_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block7_prefetched0
 
-block7_sparse0:
+block7_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched0
+
+block7_prefetched0_sparse:
+block7_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -51520,16 +57306,31 @@ block7_sparse0:
 	VPBROADCASTD 4(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched2_sparse
+	JE           block7_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block7_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block7_prefetched2
 
-block7_sparse2:
+block7_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched2
+
+block7_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -51580,14 +57381,27 @@ block7_sparse2:
 	VPBROADCASTD 12(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched4_sparse
+	JE           block7_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block7_prefetched4
 
-block7_sparse4:
+block7_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched4
+
+block7_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -51613,8 +57427,6 @@ block7_sparse4:
 	VPBROADCASTD 16(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -51640,14 +57452,31 @@ block7_sparse4:
 	VPBROADCASTD 20(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched6_sparse
+	JE           block7_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched6
 
-block7_sparse6:
+block7_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched6
+
+block7_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -51673,8 +57502,6 @@ block7_sparse6:
 	VPBROADCASTD 24(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -51861,28 +57688,40 @@ begun8:
 	VMOVUPS 192(BX), Z19
 
 block8:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	VPXORD     Z10, Z10, Z10
-	VPXORD     Z11, Z11, Z11
-	VPXORD     Z12, Z12, Z12
-	VPXORD     Z13, Z13, Z13
-	VPXORD     Z14, Z14, Z14
-	VPXORD     Z15, Z15, Z15
-	TESTQ      R13, R13
-	JZ         block8_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
+	VPXORD      Z12, Z12, Z12
+	VPXORD      Z13, Z13, Z13
+	VPXORD      Z14, Z14, Z14
+	VPXORD      Z15, Z15, Z15
+	CMPQ        R13, $0x01
+	JB          block8_prefetched0_sparse
+	JE          block8_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block8_prefetched0
 
-block8_sparse0:
+block8_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched0
+
+block8_prefetched0_sparse:
+block8_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -51939,16 +57778,31 @@ block8_sparse0:
 	VPBROADCASTD 4(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched2_sparse
+	JE           block8_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block8_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block8_prefetched2
 
-block8_sparse2:
+block8_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched2
+
+block8_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -52005,14 +57859,27 @@ block8_sparse2:
 	VPBROADCASTD 12(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched4_sparse
+	JE           block8_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block8_prefetched4
 
-block8_sparse4:
+block8_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched4
+
+block8_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -52041,8 +57908,6 @@ block8_sparse4:
 	VPBROADCASTD 16(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -52071,14 +57936,31 @@ block8_sparse4:
 	VPBROADCASTD 20(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched6_sparse
+	JE           block8_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched6
 
-block8_sparse6:
+block8_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched6
+
+block8_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -52107,8 +57989,6 @@ block8_sparse6:
 	VPBROADCASTD 24(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -52416,7 +58296,7 @@ resumed1:
 block1:
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -52433,7 +58313,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -52450,7 +58330,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      384(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -52467,7 +58347,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      512(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -52484,7 +58364,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -52601,7 +58481,7 @@ block2:
 	VPXOR        Y1, Y1, Y1
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -52629,7 +58509,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -52657,7 +58537,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      384(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -52685,7 +58565,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      512(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -52713,7 +58593,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -52893,7 +58773,7 @@ block3:
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
 	VPXOR        Y5, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -52932,7 +58812,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -52971,7 +58851,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      384(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53010,7 +58890,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      512(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53049,7 +58929,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -53320,7 +59200,7 @@ zero1:
 
 resumed1:
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53329,7 +59209,7 @@ block1:
 	VPBROADCASTD (DI), Y14
 	VPMADDUBSW   Y14, Y12, Y0
 	VPMADDUBSW   Y14, Y13, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53340,7 +59220,7 @@ block1:
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      384(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53351,7 +59231,7 @@ block1:
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      512(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53362,7 +59242,7 @@ block1:
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -53453,7 +59333,7 @@ zero2:
 
 resumed2:
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53465,7 +59345,7 @@ block2:
 	VPBROADCASTD (DI)(R9*1), Y14
 	VPMADDUBSW   Y14, Y12, Y2
 	VPMADDUBSW   Y14, Y13, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53481,7 +59361,7 @@ block2:
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      384(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53497,7 +59377,7 @@ block2:
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      512(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53513,7 +59393,7 @@ block2:
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -53643,7 +59523,7 @@ zero3:
 
 resumed3:
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53658,7 +59538,7 @@ block3:
 	VPBROADCASTD (DI)(R9*2), Y14
 	VPMADDUBSW   Y14, Y12, Y4
 	VPMADDUBSW   Y14, Y13, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53679,7 +59559,7 @@ block3:
 	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      384(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53700,7 +59580,7 @@ block3:
 	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      512(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53721,7 +59601,7 @@ block3:
 	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -53879,7 +59759,7 @@ rows4:
 	VMOVUPS Y15, 416(BX)
 
 block4:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53897,7 +59777,7 @@ block4:
 	VPBROADCASTD (DI)(R10*1), Y14
 	VPMADDUBSW   Y14, Y12, Y6
 	VPMADDUBSW   Y14, Y13, Y7
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53923,7 +59803,7 @@ block4:
 	VPADDW       Y15, Y6, Y6
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y7, Y7
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      384(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53949,7 +59829,7 @@ block4:
 	VPADDW       Y15, Y6, Y6
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y7, Y7
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      512(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -53975,7 +59855,7 @@ block4:
 	VPADDW       Y15, Y6, Y6
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y7, Y7
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -54187,7 +60067,7 @@ rows5:
 	VMOVUPS Y15, 544(BX)
 
 block5:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -54208,7 +60088,7 @@ block5:
 	VPBROADCASTD (R14), Y14
 	VPMADDUBSW   Y14, Y12, Y8
 	VPMADDUBSW   Y14, Y13, Y9
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -54239,7 +60119,7 @@ block5:
 	VPADDW       Y15, Y8, Y8
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y9, Y9
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      384(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -54270,7 +60150,7 @@ block5:
 	VPADDW       Y15, Y8, Y8
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y9, Y9
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      512(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -54301,7 +60181,7 @@ block5:
 	VPADDW       Y15, Y8, Y8
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y9, Y9
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -54555,7 +60435,7 @@ rows6:
 	VMOVUPS Y15, 672(BX)
 
 block6:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -54579,7 +60459,7 @@ block6:
 	VPBROADCASTD (R14)(R9*1), Y14
 	VPMADDUBSW   Y14, Y12, Y10
 	VPMADDUBSW   Y14, Y13, Y11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -54615,7 +60495,7 @@ block6:
 	VPADDW       Y15, Y10, Y10
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      384(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -54651,7 +60531,7 @@ block6:
 	VPADDW       Y15, Y10, Y10
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      512(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -54687,7 +60567,7 @@ block6:
 	VPADDW       Y15, Y10, Y10
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -55031,14 +60911,24 @@ block1:
 	VPBROADCASTD 32(DI), Z0
 	VPSRAD       $0x03, Z0, Z0
 	VMOVDQA64    Z0, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched0_sparse
+	JE           block1_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block1_prefetched0
 
-block1_sparse0:
+block1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched0
+
+block1_prefetched0_sparse:
+block1_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -55061,16 +60951,31 @@ block1_sparse0:
 	VPBROADCASTD 4(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched2_sparse
+	JE           block1_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block1_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block1_prefetched2
 
-block1_sparse2:
+block1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched2
+
+block1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -55093,14 +60998,31 @@ block1_sparse2:
 	VPBROADCASTD 12(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched4_sparse
+	JE           block1_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched4
 
-block1_sparse4:
+block1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched4
+
+block1_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -55112,8 +61034,6 @@ block1_sparse4:
 	VPBROADCASTD 16(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -55125,14 +61045,31 @@ block1_sparse4:
 	VPBROADCASTD 20(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched6_sparse
+	JE           block1_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched6
 
-block1_sparse6:
+block1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched6
+
+block1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -55144,8 +61081,6 @@ block1_sparse6:
 	VPBROADCASTD 24(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -55200,14 +61135,24 @@ block2:
 	VPBROADCASTD 32(DI)(R9*1), Z2
 	VPSRAD       $0x03, Z2, Z2
 	VMOVDQA64    Z2, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched0_sparse
+	JE           block2_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block2_prefetched0
 
-block2_sparse0:
+block2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched0
+
+block2_prefetched0_sparse:
+block2_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -55236,16 +61181,31 @@ block2_sparse0:
 	VPBROADCASTD 4(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched2_sparse
+	JE           block2_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block2_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block2_prefetched2
 
-block2_sparse2:
+block2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched2
+
+block2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -55274,14 +61234,31 @@ block2_sparse2:
 	VPBROADCASTD 12(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched4_sparse
+	JE           block2_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched4
 
-block2_sparse4:
+block2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched4
+
+block2_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -55296,8 +61273,6 @@ block2_sparse4:
 	VPBROADCASTD 16(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -55312,14 +61287,31 @@ block2_sparse4:
 	VPBROADCASTD 20(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched6_sparse
+	JE           block2_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched6
 
-block2_sparse6:
+block2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched6
+
+block2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -55334,8 +61326,6 @@ block2_sparse6:
 	VPBROADCASTD 24(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -55410,14 +61400,24 @@ block3:
 	VPBROADCASTD 32(DI)(R9*2), Z4
 	VPSRAD       $0x03, Z4, Z4
 	VMOVDQA64    Z4, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched0_sparse
+	JE           block3_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block3_prefetched0
 
-block3_sparse0:
+block3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched0
+
+block3_prefetched0_sparse:
+block3_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -55452,16 +61452,31 @@ block3_sparse0:
 	VPBROADCASTD 4(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched2_sparse
+	JE           block3_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block3_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block3_prefetched2
 
-block3_sparse2:
+block3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched2
+
+block3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -55496,14 +61511,31 @@ block3_sparse2:
 	VPBROADCASTD 12(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched4_sparse
+	JE           block3_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched4
 
-block3_sparse4:
+block3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched4
+
+block3_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -55521,8 +61553,6 @@ block3_sparse4:
 	VPBROADCASTD 16(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -55540,14 +61570,31 @@ block3_sparse4:
 	VPBROADCASTD 20(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched6_sparse
+	JE           block3_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched6
 
-block3_sparse6:
+block3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched6
+
+block3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -55565,8 +61612,6 @@ block3_sparse6:
 	VPBROADCASTD 24(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -55661,14 +61706,24 @@ block4:
 	VPBROADCASTD 32(DI)(R10*1), Z6
 	VPSRAD       $0x03, Z6, Z6
 	VMOVDQA64    Z6, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched0_sparse
+	JE           block4_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block4_prefetched0
 
-block4_sparse0:
+block4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched0
+
+block4_prefetched0_sparse:
+block4_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -55709,16 +61764,31 @@ block4_sparse0:
 	VPBROADCASTD 4(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched2_sparse
+	JE           block4_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block4_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block4_prefetched2
 
-block4_sparse2:
+block4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched2
+
+block4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -55759,14 +61829,31 @@ block4_sparse2:
 	VPBROADCASTD 12(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched4_sparse
+	JE           block4_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched4
 
-block4_sparse4:
+block4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched4
+
+block4_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -55787,8 +61874,6 @@ block4_sparse4:
 	VPBROADCASTD 16(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -55809,14 +61894,31 @@ block4_sparse4:
 	VPBROADCASTD 20(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched6_sparse
+	JE           block4_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched6
 
-block4_sparse6:
+block4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched6
+
+block4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -55837,8 +61939,6 @@ block4_sparse6:
 	VPBROADCASTD 24(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -55953,14 +62053,24 @@ block5:
 	VPBROADCASTD 32(R14), Z8
 	VPSRAD       $0x03, Z8, Z8
 	VMOVDQA64    Z8, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched0_sparse
+	JE           block5_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block5_prefetched0
 
-block5_sparse0:
+block5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched0
+
+block5_prefetched0_sparse:
+block5_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -56007,16 +62117,31 @@ block5_sparse0:
 	VPBROADCASTD 4(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched2_sparse
+	JE           block5_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block5_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block5_prefetched2
 
-block5_sparse2:
+block5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched2
+
+block5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -56063,14 +62188,31 @@ block5_sparse2:
 	VPBROADCASTD 12(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched4_sparse
+	JE           block5_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched4
 
-block5_sparse4:
+block5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched4
+
+block5_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -56094,8 +62236,6 @@ block5_sparse4:
 	VPBROADCASTD 16(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -56119,14 +62259,31 @@ block5_sparse4:
 	VPBROADCASTD 20(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched6_sparse
+	JE           block5_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched6
 
-block5_sparse6:
+block5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched6
+
+block5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -56150,8 +62307,6 @@ block5_sparse6:
 	VPBROADCASTD 24(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -56282,14 +62437,24 @@ block6:
 	VPBROADCASTD 32(R14)(R9*1), Z10
 	VPSRAD       $0x03, Z10, Z10
 	VMOVDQA64    Z10, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched0_sparse
+	JE           block6_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block6_prefetched0
 
-block6_sparse0:
+block6_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched0
+
+block6_prefetched0_sparse:
+block6_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -56342,16 +62507,31 @@ block6_sparse0:
 	VPBROADCASTD 4(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched2_sparse
+	JE           block6_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block6_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block6_prefetched2
 
-block6_sparse2:
+block6_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched2
+
+block6_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -56404,14 +62584,31 @@ block6_sparse2:
 	VPBROADCASTD 12(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched4_sparse
+	JE           block6_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched4
 
-block6_sparse4:
+block6_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched4
+
+block6_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -56438,8 +62635,6 @@ block6_sparse4:
 	VPBROADCASTD 16(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -56466,14 +62661,31 @@ block6_sparse4:
 	VPBROADCASTD 20(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched6_sparse
+	JE           block6_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched6
 
-block6_sparse6:
+block6_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched6
+
+block6_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -56500,8 +62712,6 @@ block6_sparse6:
 	VPBROADCASTD 24(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -56673,14 +62883,24 @@ block7:
 	VPBROADCASTD 32(R14)(R9*2), Z12
 	VPSRAD       $0x03, Z12, Z12
 	VMOVDQA64    Z12, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched0_sparse
+	JE           block7_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block7_prefetched0
 
-block7_sparse0:
+block7_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched0
+
+block7_prefetched0_sparse:
+block7_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -56739,16 +62959,31 @@ block7_sparse0:
 	VPBROADCASTD 4(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched2_sparse
+	JE           block7_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block7_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block7_prefetched2
 
-block7_sparse2:
+block7_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched2
+
+block7_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -56807,14 +63042,31 @@ block7_sparse2:
 	VPBROADCASTD 12(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched4_sparse
+	JE           block7_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched4
 
-block7_sparse4:
+block7_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched4
+
+block7_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -56844,8 +63096,6 @@ block7_sparse4:
 	VPBROADCASTD 16(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -56875,14 +63125,31 @@ block7_sparse4:
 	VPBROADCASTD 20(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched6_sparse
+	JE           block7_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched6
 
-block7_sparse6:
+block7_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched6
+
+block7_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -56912,8 +63179,6 @@ block7_sparse6:
 	VPBROADCASTD 24(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -57105,14 +63370,24 @@ block8:
 	VPBROADCASTD 32(R14)(R10*1), Z14
 	VPSRAD       $0x03, Z14, Z14
 	VMOVDQA64    Z14, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched0_sparse
+	JE           block8_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block8_prefetched0
 
-block8_sparse0:
+block8_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched0
+
+block8_prefetched0_sparse:
+block8_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -57177,16 +63452,31 @@ block8_sparse0:
 	VPBROADCASTD 4(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched2_sparse
+	JE           block8_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block8_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block8_prefetched2
 
-block8_sparse2:
+block8_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched2
+
+block8_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -57251,14 +63541,31 @@ block8_sparse2:
 	VPBROADCASTD 12(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched4_sparse
+	JE           block8_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched4
 
-block8_sparse4:
+block8_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched4
+
+block8_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -57291,8 +63598,6 @@ block8_sparse4:
 	VPBROADCASTD 16(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -57325,14 +63630,31 @@ block8_sparse4:
 	VPBROADCASTD 20(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched6_sparse
+	JE           block8_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched6
 
-block8_sparse6:
+block8_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched6
+
+block8_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -57365,8 +63687,6 @@ block8_sparse6:
 	VPBROADCASTD 24(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -57699,7 +64019,7 @@ block1:
 	VPBROADCASTD 32(DI), Y0
 	VPSRAD       $0x03, Y0, Y0
 	VMOVDQA      Y0, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -57724,7 +64044,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -57749,7 +64069,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -57774,7 +64094,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -57799,7 +64119,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -57824,7 +64144,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -57945,7 +64265,7 @@ block2:
 	VPBROADCASTD 32(DI)(R9*1), Y2
 	VPSRAD       $0x03, Y2, Y2
 	VMOVDQA      Y2, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -57981,7 +64301,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -58017,7 +64337,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -58053,7 +64373,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -58089,7 +64409,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -58125,7 +64445,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -58296,7 +64616,7 @@ block3:
 	VPBROADCASTD 32(DI)(R9*2), Y4
 	VPSRAD       $0x03, Y4, Y4
 	VMOVDQA      Y4, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -58343,7 +64663,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -58390,7 +64710,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -58437,7 +64757,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -58484,7 +64804,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -58531,7 +64851,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -58770,7 +65090,7 @@ zero1:
 
 resumed1:
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -58787,7 +65107,7 @@ block1:
 	VPBROADCASTD (DI), Y14
 	VPMADDUBSW   Y14, Y12, Y0
 	VPMADDUBSW   Y14, Y13, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -58806,7 +65126,7 @@ block1:
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -58825,7 +65145,7 @@ block1:
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -58846,7 +65166,7 @@ block1:
 	VPADDW       Y15, Y1, Y1
 	VPMADDWD     words<>+0(SB), Y0, Y2
 	VPMADDWD     words<>+0(SB), Y1, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -58863,7 +65183,7 @@ block1:
 	VPBROADCASTD 16(DI), Y14
 	VPMADDUBSW   Y14, Y12, Y0
 	VPMADDUBSW   Y14, Y13, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -58968,7 +65288,7 @@ zero2:
 
 resumed2:
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -58988,7 +65308,7 @@ block2:
 	VPBROADCASTD (DI)(R9*1), Y14
 	VPMADDUBSW   Y14, Y12, Y2
 	VPMADDUBSW   Y14, Y13, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -59012,7 +65332,7 @@ block2:
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -59036,7 +65356,7 @@ block2:
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -59064,7 +65384,7 @@ block2:
 	VPMADDWD     words<>+0(SB), Y1, Y5
 	VPMADDWD     words<>+0(SB), Y2, Y6
 	VPMADDWD     words<>+0(SB), Y3, Y7
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -59084,7 +65404,7 @@ block2:
 	VPBROADCASTD 16(DI)(R9*1), Y14
 	VPMADDUBSW   Y14, Y12, Y2
 	VPMADDUBSW   Y14, Y13, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -59217,7 +65537,7 @@ rows3:
 	VMOVUPS Y15, 288(BX)
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -59240,7 +65560,7 @@ block3:
 	VPBROADCASTD (DI)(R9*2), Y14
 	VPMADDUBSW   Y14, Y12, Y4
 	VPMADDUBSW   Y14, Y13, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -59269,7 +65589,7 @@ block3:
 	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -59298,7 +65618,7 @@ block3:
 	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -59333,7 +65653,7 @@ block3:
 	VPMADDWD     words<>+0(SB), Y3, Y9
 	VPMADDWD     words<>+0(SB), Y4, Y10
 	VPMADDWD     words<>+0(SB), Y5, Y11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -59356,7 +65676,7 @@ block3:
 	VPBROADCASTD 16(DI)(R9*2), Y14
 	VPMADDUBSW   Y14, Y12, Y4
 	VPMADDUBSW   Y14, Y13, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -59879,16 +66199,30 @@ zero1:
 
 resumed1:
 block1:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	TESTQ      R13, R13
-	JZ         block1_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	CMPQ        R13, $0x01
+	JB          block1_prefetched0_sparse
+	JE          block1_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block1_prefetched0
 
-block1_sparse0:
+block1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched0
+
+block1_prefetched0_sparse:
+block1_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -59911,16 +66245,31 @@ block1_sparse0:
 	VPBROADCASTD 4(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched2_sparse
+	JE           block1_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block1_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block1_prefetched2
 
-block1_sparse2:
+block1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched2
+
+block1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -59943,14 +66292,31 @@ block1_sparse2:
 	VPBROADCASTD 12(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched4_sparse
+	JE           block1_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched4
 
-block1_sparse4:
+block1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched4
+
+block1_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -59962,8 +66328,6 @@ block1_sparse4:
 	VPBROADCASTD 16(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -59975,16 +66339,31 @@ block1_sparse4:
 	VPBROADCASTD 20(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched6_sparse
+	JE           block1_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block1_prefetched6
 
-block1_sparse6:
+block1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched6
+
+block1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -59996,8 +66375,6 @@ block1_sparse6:
 	VPBROADCASTD 24(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -60051,18 +66428,32 @@ zero2:
 
 resumed2:
 block2:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	TESTQ      R13, R13
-	JZ         block2_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	CMPQ        R13, $0x01
+	JB          block2_prefetched0_sparse
+	JE          block2_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block2_prefetched0
 
-block2_sparse0:
+block2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched0
+
+block2_prefetched0_sparse:
+block2_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -60091,16 +66482,31 @@ block2_sparse0:
 	VPBROADCASTD 4(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched2_sparse
+	JE           block2_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block2_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block2_prefetched2
 
-block2_sparse2:
+block2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched2
+
+block2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -60129,14 +66535,31 @@ block2_sparse2:
 	VPBROADCASTD 12(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched4_sparse
+	JE           block2_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched4
 
-block2_sparse4:
+block2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched4
+
+block2_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -60151,8 +66574,6 @@ block2_sparse4:
 	VPBROADCASTD 16(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -60167,16 +66588,31 @@ block2_sparse4:
 	VPBROADCASTD 20(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched6_sparse
+	JE           block2_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block2_prefetched6
 
-block2_sparse6:
+block2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched6
+
+block2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -60191,8 +66627,6 @@ block2_sparse6:
 	VPBROADCASTD 24(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -60266,20 +66700,34 @@ zero3:
 
 resumed3:
 block3:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	TESTQ      R13, R13
-	JZ         block3_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	CMPQ        R13, $0x01
+	JB          block3_prefetched0_sparse
+	JE          block3_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block3_prefetched0
 
-block3_sparse0:
+block3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched0
+
+block3_prefetched0_sparse:
+block3_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -60314,16 +66762,31 @@ block3_sparse0:
 	VPBROADCASTD 4(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched2_sparse
+	JE           block3_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block3_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block3_prefetched2
 
-block3_sparse2:
+block3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched2
+
+block3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -60358,14 +66821,31 @@ block3_sparse2:
 	VPBROADCASTD 12(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched4_sparse
+	JE           block3_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched4
 
-block3_sparse4:
+block3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched4
+
+block3_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -60383,8 +66863,6 @@ block3_sparse4:
 	VPBROADCASTD 16(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -60402,16 +66880,31 @@ block3_sparse4:
 	VPBROADCASTD 20(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched6_sparse
+	JE           block3_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block3_prefetched6
 
-block3_sparse6:
+block3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched6
+
+block3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -60429,8 +66922,6 @@ block3_sparse6:
 	VPBROADCASTD 24(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -60524,22 +67015,36 @@ zero4:
 
 resumed4:
 block4:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	TESTQ      R13, R13
-	JZ         block4_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	CMPQ        R13, $0x01
+	JB          block4_prefetched0_sparse
+	JE          block4_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block4_prefetched0
 
-block4_sparse0:
+block4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched0
+
+block4_prefetched0_sparse:
+block4_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -60580,16 +67085,31 @@ block4_sparse0:
 	VPBROADCASTD 4(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched2_sparse
+	JE           block4_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block4_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block4_prefetched2
 
-block4_sparse2:
+block4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched2
+
+block4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -60630,14 +67150,31 @@ block4_sparse2:
 	VPBROADCASTD 12(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched4_sparse
+	JE           block4_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched4
 
-block4_sparse4:
+block4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched4
+
+block4_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -60658,8 +67195,6 @@ block4_sparse4:
 	VPBROADCASTD 16(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -60680,16 +67215,31 @@ block4_sparse4:
 	VPBROADCASTD 20(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched6_sparse
+	JE           block4_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block4_prefetched6
 
-block4_sparse6:
+block4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched6
+
+block4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -60710,8 +67260,6 @@ block4_sparse6:
 	VPBROADCASTD 24(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -60825,24 +67373,38 @@ zero5:
 
 resumed5:
 block5:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	TESTQ      R13, R13
-	JZ         block5_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	CMPQ        R13, $0x01
+	JB          block5_prefetched0_sparse
+	JE          block5_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block5_prefetched0
 
-block5_sparse0:
+block5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched0
+
+block5_prefetched0_sparse:
+block5_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -60889,16 +67451,31 @@ block5_sparse0:
 	VPBROADCASTD 4(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched2_sparse
+	JE           block5_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block5_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block5_prefetched2
 
-block5_sparse2:
+block5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched2
+
+block5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -60945,14 +67522,31 @@ block5_sparse2:
 	VPBROADCASTD 12(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched4_sparse
+	JE           block5_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched4
 
-block5_sparse4:
+block5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched4
+
+block5_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -60976,8 +67570,6 @@ block5_sparse4:
 	VPBROADCASTD 16(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -61001,16 +67593,31 @@ block5_sparse4:
 	VPBROADCASTD 20(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched6_sparse
+	JE           block5_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block5_prefetched6
 
-block5_sparse6:
+block5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched6
+
+block5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -61034,8 +67641,6 @@ block5_sparse6:
 	VPBROADCASTD 24(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -61165,26 +67770,40 @@ begun6:
 	VMOVUPS 448(BX), Z19
 
 block6:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	VPXORD     Z10, Z10, Z10
-	VPXORD     Z11, Z11, Z11
-	TESTQ      R13, R13
-	JZ         block6_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
+	CMPQ        R13, $0x01
+	JB          block6_prefetched0_sparse
+	JE          block6_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block6_prefetched0
 
-block6_sparse0:
+block6_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched0
+
+block6_prefetched0_sparse:
+block6_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -61237,16 +67856,31 @@ block6_sparse0:
 	VPBROADCASTD 4(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched2_sparse
+	JE           block6_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block6_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block6_prefetched2
 
-block6_sparse2:
+block6_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched2
+
+block6_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -61299,14 +67933,31 @@ block6_sparse2:
 	VPBROADCASTD 12(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched4_sparse
+	JE           block6_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched4
 
-block6_sparse4:
+block6_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched4
+
+block6_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -61333,8 +67984,6 @@ block6_sparse4:
 	VPBROADCASTD 16(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -61361,16 +68010,31 @@ block6_sparse4:
 	VPBROADCASTD 20(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched6_sparse
+	JE           block6_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block6_prefetched6
 
-block6_sparse6:
+block6_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched6
+
+block6_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -61397,8 +68061,6 @@ block6_sparse6:
 	VPBROADCASTD 24(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -61569,28 +68231,42 @@ begun7:
 	VMOVUPS 320(BX), Z19
 
 block7:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	VPXORD     Z10, Z10, Z10
-	VPXORD     Z11, Z11, Z11
-	VPXORD     Z12, Z12, Z12
-	VPXORD     Z13, Z13, Z13
-	TESTQ      R13, R13
-	JZ         block7_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
+	VPXORD      Z12, Z12, Z12
+	VPXORD      Z13, Z13, Z13
+	CMPQ        R13, $0x01
+	JB          block7_prefetched0_sparse
+	JE          block7_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block7_prefetched0
 
-block7_sparse0:
+block7_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched0
+
+block7_prefetched0_sparse:
+block7_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -61649,16 +68325,31 @@ block7_sparse0:
 	VPBROADCASTD 4(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched2_sparse
+	JE           block7_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block7_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block7_prefetched2
 
-block7_sparse2:
+block7_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched2
+
+block7_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -61717,14 +68408,31 @@ block7_sparse2:
 	VPBROADCASTD 12(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched4_sparse
+	JE           block7_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched4
 
-block7_sparse4:
+block7_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched4
+
+block7_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -61754,8 +68462,6 @@ block7_sparse4:
 	VPBROADCASTD 16(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -61785,16 +68491,31 @@ block7_sparse4:
 	VPBROADCASTD 20(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched6_sparse
+	JE           block7_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block7_prefetched6
 
-block7_sparse6:
+block7_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched6
+
+block7_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -61824,8 +68545,6 @@ block7_sparse6:
 	VPBROADCASTD 24(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -62016,30 +68735,44 @@ begun8:
 	VMOVUPS 192(BX), Z19
 
 block8:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	VPXORD     Z10, Z10, Z10
-	VPXORD     Z11, Z11, Z11
-	VPXORD     Z12, Z12, Z12
-	VPXORD     Z13, Z13, Z13
-	VPXORD     Z14, Z14, Z14
-	VPXORD     Z15, Z15, Z15
-	TESTQ      R13, R13
-	JZ         block8_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
+	VPXORD      Z12, Z12, Z12
+	VPXORD      Z13, Z13, Z13
+	VPXORD      Z14, Z14, Z14
+	VPXORD      Z15, Z15, Z15
+	CMPQ        R13, $0x01
+	JB          block8_prefetched0_sparse
+	JE          block8_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block8_prefetched0
 
-block8_sparse0:
+block8_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched0
+
+block8_prefetched0_sparse:
+block8_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -62104,16 +68837,31 @@ block8_sparse0:
 	VPBROADCASTD 4(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched2_sparse
+	JE           block8_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block8_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block8_prefetched2
 
-block8_sparse2:
+block8_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched2
+
+block8_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -62178,14 +68926,31 @@ block8_sparse2:
 	VPBROADCASTD 12(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched4_sparse
+	JE           block8_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched4
 
-block8_sparse4:
+block8_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched4
+
+block8_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -62218,8 +68983,6 @@ block8_sparse4:
 	VPBROADCASTD 16(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -62252,16 +69015,31 @@ block8_sparse4:
 	VPBROADCASTD 20(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched6_sparse
+	JE           block8_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block8_prefetched6
 
-block8_sparse6:
+block8_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched6
+
+block8_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -62294,8 +69072,6 @@ block8_sparse6:
 	VPBROADCASTD 24(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -62639,7 +69415,7 @@ resumed1:
 block1:
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -62664,7 +69440,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -62689,7 +69465,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      384(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -62714,7 +69490,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      512(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -62739,7 +69515,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -62764,7 +69540,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -62888,7 +69664,7 @@ block2:
 	VPXOR        Y1, Y1, Y1
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -62924,7 +69700,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -62960,7 +69736,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      384(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -62996,7 +69772,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      512(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -63032,7 +69808,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -63068,7 +69844,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -63244,7 +70020,7 @@ block3:
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
 	VPXOR        Y5, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -63291,7 +70067,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -63338,7 +70114,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      384(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -63385,7 +70161,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      512(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -63432,7 +70208,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -63479,7 +70255,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -63729,7 +70505,7 @@ zero1:
 
 resumed1:
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -63746,7 +70522,7 @@ block1:
 	VPBROADCASTD (DI), Y14
 	VPMADDUBSW   Y14, Y12, Y0
 	VPMADDUBSW   Y14, Y13, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -63765,7 +70541,7 @@ block1:
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      384(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -63784,7 +70560,7 @@ block1:
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      512(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -63805,7 +70581,7 @@ block1:
 	VPADDW       Y15, Y1, Y1
 	VPMADDWD     words<>+0(SB), Y0, Y2
 	VPMADDWD     words<>+0(SB), Y1, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -63822,7 +70598,7 @@ block1:
 	VPBROADCASTD 16(DI), Y14
 	VPMADDUBSW   Y14, Y12, Y0
 	VPMADDUBSW   Y14, Y13, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -63928,7 +70704,7 @@ zero2:
 
 resumed2:
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -63948,7 +70724,7 @@ block2:
 	VPBROADCASTD (DI)(R9*1), Y14
 	VPMADDUBSW   Y14, Y12, Y2
 	VPMADDUBSW   Y14, Y13, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -63972,7 +70748,7 @@ block2:
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      384(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -63996,7 +70772,7 @@ block2:
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      512(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -64024,7 +70800,7 @@ block2:
 	VPMADDWD     words<>+0(SB), Y1, Y5
 	VPMADDWD     words<>+0(SB), Y2, Y6
 	VPMADDWD     words<>+0(SB), Y3, Y7
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -64044,7 +70820,7 @@ block2:
 	VPBROADCASTD 16(DI)(R9*1), Y14
 	VPMADDUBSW   Y14, Y12, Y2
 	VPMADDUBSW   Y14, Y13, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -64177,7 +70953,7 @@ rows3:
 	VMOVUPS Y15, 288(BX)
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -64200,7 +70976,7 @@ block3:
 	VPBROADCASTD (DI)(R9*2), Y14
 	VPMADDUBSW   Y14, Y12, Y4
 	VPMADDUBSW   Y14, Y13, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -64229,7 +71005,7 @@ block3:
 	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      384(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -64258,7 +71034,7 @@ block3:
 	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      512(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -64293,7 +71069,7 @@ block3:
 	VPMADDWD     words<>+0(SB), Y3, Y9
 	VPMADDWD     words<>+0(SB), Y4, Y10
 	VPMADDWD     words<>+0(SB), Y5, Y11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      128(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -64316,7 +71092,7 @@ block3:
 	VPBROADCASTD 16(DI)(R9*2), Y14
 	VPMADDUBSW   Y14, Y12, Y4
 	VPMADDUBSW   Y14, Y13, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      256(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -64550,12 +71326,24 @@ resumed1:
 block1:
 	VPBROADCASTD 32(DI), Z0
 	VMOVDQA64    Z0, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched0_sparse
+	JE           block1_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched0
 
-block1_sparse0:
+block1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched0
+
+block1_prefetched0_sparse:
+block1_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -64574,16 +71362,27 @@ block1_sparse0:
 	VPBROADCASTD 4(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched2_sparse
+	JE           block1_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block1_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block1_prefetched2
 
-block1_sparse2:
+block1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched2
+
+block1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -64602,12 +71401,27 @@ block1_sparse2:
 	VPBROADCASTD 12(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched4_sparse
+	JE           block1_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched4
 
-block1_sparse4:
+block1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched4
+
+block1_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -64617,8 +71431,6 @@ block1_sparse4:
 	VPBROADCASTD 16(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -64628,14 +71440,31 @@ block1_sparse4:
 	VPBROADCASTD 20(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched6_sparse
+	JE           block1_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched6
 
-block1_sparse6:
+block1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched6
+
+block1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -64645,8 +71474,6 @@ block1_sparse6:
 	VPBROADCASTD 24(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -64697,12 +71524,24 @@ block2:
 	VMOVDQA64    Z0, Z1
 	VPBROADCASTD 32(DI)(R9*1), Z2
 	VMOVDQA64    Z2, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched0_sparse
+	JE           block2_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched0
 
-block2_sparse0:
+block2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched0
+
+block2_prefetched0_sparse:
+block2_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -64727,16 +71566,27 @@ block2_sparse0:
 	VPBROADCASTD 4(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched2_sparse
+	JE           block2_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block2_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block2_prefetched2
 
-block2_sparse2:
+block2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched2
+
+block2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -64761,12 +71611,27 @@ block2_sparse2:
 	VPBROADCASTD 12(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched4_sparse
+	JE           block2_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched4
 
-block2_sparse4:
+block2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched4
+
+block2_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -64779,8 +71644,6 @@ block2_sparse4:
 	VPBROADCASTD 16(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -64793,14 +71656,31 @@ block2_sparse4:
 	VPBROADCASTD 20(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched6_sparse
+	JE           block2_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched6
 
-block2_sparse6:
+block2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched6
+
+block2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -64813,8 +71693,6 @@ block2_sparse6:
 	VPBROADCASTD 24(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -64884,12 +71762,24 @@ block3:
 	VMOVDQA64    Z2, Z3
 	VPBROADCASTD 32(DI)(R9*2), Z4
 	VMOVDQA64    Z4, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched0_sparse
+	JE           block3_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched0
 
-block3_sparse0:
+block3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched0
+
+block3_prefetched0_sparse:
+block3_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -64920,16 +71810,27 @@ block3_sparse0:
 	VPBROADCASTD 4(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched2_sparse
+	JE           block3_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block3_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block3_prefetched2
 
-block3_sparse2:
+block3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched2
+
+block3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -64960,12 +71861,27 @@ block3_sparse2:
 	VPBROADCASTD 12(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched4_sparse
+	JE           block3_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched4
 
-block3_sparse4:
+block3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched4
+
+block3_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -64981,8 +71897,6 @@ block3_sparse4:
 	VPBROADCASTD 16(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -64998,14 +71912,31 @@ block3_sparse4:
 	VPBROADCASTD 20(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched6_sparse
+	JE           block3_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched6
 
-block3_sparse6:
+block3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched6
+
+block3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -65021,8 +71952,6 @@ block3_sparse6:
 	VPBROADCASTD 24(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -65111,12 +72040,24 @@ block4:
 	VMOVDQA64    Z4, Z5
 	VPBROADCASTD 32(DI)(R10*1), Z6
 	VMOVDQA64    Z6, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched0_sparse
+	JE           block4_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched0
 
-block4_sparse0:
+block4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched0
+
+block4_prefetched0_sparse:
+block4_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -65153,16 +72094,27 @@ block4_sparse0:
 	VPBROADCASTD 4(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched2_sparse
+	JE           block4_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block4_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block4_prefetched2
 
-block4_sparse2:
+block4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched2
+
+block4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -65199,12 +72151,27 @@ block4_sparse2:
 	VPBROADCASTD 12(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched4_sparse
+	JE           block4_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched4
 
-block4_sparse4:
+block4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched4
+
+block4_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -65223,8 +72190,6 @@ block4_sparse4:
 	VPBROADCASTD 16(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -65243,14 +72208,31 @@ block4_sparse4:
 	VPBROADCASTD 20(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched6_sparse
+	JE           block4_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched6
 
-block4_sparse6:
+block4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched6
+
+block4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -65269,8 +72251,6 @@ block4_sparse6:
 	VPBROADCASTD 24(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -65378,12 +72358,24 @@ block5:
 	VMOVDQA64    Z6, Z7
 	VPBROADCASTD 32(R14), Z8
 	VMOVDQA64    Z8, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched0_sparse
+	JE           block5_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched0
 
-block5_sparse0:
+block5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched0
+
+block5_prefetched0_sparse:
+block5_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -65426,16 +72418,27 @@ block5_sparse0:
 	VPBROADCASTD 4(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched2_sparse
+	JE           block5_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block5_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block5_prefetched2
 
-block5_sparse2:
+block5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched2
+
+block5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -65478,12 +72481,27 @@ block5_sparse2:
 	VPBROADCASTD 12(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched4_sparse
+	JE           block5_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched4
 
-block5_sparse4:
+block5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched4
+
+block5_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -65505,8 +72523,6 @@ block5_sparse4:
 	VPBROADCASTD 16(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -65528,14 +72544,31 @@ block5_sparse4:
 	VPBROADCASTD 20(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched6_sparse
+	JE           block5_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched6
 
-block5_sparse6:
+block5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched6
+
+block5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -65557,8 +72590,6 @@ block5_sparse6:
 	VPBROADCASTD 24(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -65681,12 +72712,24 @@ block6:
 	VMOVDQA64    Z8, Z9
 	VPBROADCASTD 32(R14)(R9*1), Z10
 	VMOVDQA64    Z10, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched0_sparse
+	JE           block6_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched0
 
-block6_sparse0:
+block6_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched0
+
+block6_prefetched0_sparse:
+block6_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -65735,16 +72778,27 @@ block6_sparse0:
 	VPBROADCASTD 4(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched2_sparse
+	JE           block6_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block6_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block6_prefetched2
 
-block6_sparse2:
+block6_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched2
+
+block6_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -65793,12 +72847,27 @@ block6_sparse2:
 	VPBROADCASTD 12(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched4_sparse
+	JE           block6_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched4
 
-block6_sparse4:
+block6_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched4
+
+block6_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -65823,8 +72892,6 @@ block6_sparse4:
 	VPBROADCASTD 16(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -65849,14 +72916,31 @@ block6_sparse4:
 	VPBROADCASTD 20(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched6_sparse
+	JE           block6_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched6
 
-block6_sparse6:
+block6_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched6
+
+block6_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -65881,8 +72965,6 @@ block6_sparse6:
 	VPBROADCASTD 24(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -66045,12 +73127,24 @@ block7:
 	VMOVDQA64    Z10, Z11
 	VPBROADCASTD 32(R14)(R9*2), Z12
 	VMOVDQA64    Z12, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched0_sparse
+	JE           block7_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched0
 
-block7_sparse0:
+block7_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched0
+
+block7_prefetched0_sparse:
+block7_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -66105,16 +73199,27 @@ block7_sparse0:
 	VPBROADCASTD 4(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched2_sparse
+	JE           block7_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block7_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block7_prefetched2
 
-block7_sparse2:
+block7_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched2
+
+block7_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -66169,12 +73274,27 @@ block7_sparse2:
 	VPBROADCASTD 12(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched4_sparse
+	JE           block7_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched4
 
-block7_sparse4:
+block7_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched4
+
+block7_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -66202,8 +73322,6 @@ block7_sparse4:
 	VPBROADCASTD 16(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -66231,14 +73349,31 @@ block7_sparse4:
 	VPBROADCASTD 20(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched6_sparse
+	JE           block7_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched6
 
-block7_sparse6:
+block7_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched6
+
+block7_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -66266,8 +73401,6 @@ block7_sparse6:
 	VPBROADCASTD 24(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -66449,12 +73582,24 @@ block8:
 	VMOVDQA64    Z12, Z13
 	VPBROADCASTD 32(R14)(R10*1), Z14
 	VMOVDQA64    Z14, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched0_sparse
+	JE           block8_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched0
 
-block8_sparse0:
+block8_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched0
+
+block8_prefetched0_sparse:
+block8_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -66515,16 +73660,27 @@ block8_sparse0:
 	VPBROADCASTD 4(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched2_sparse
+	JE           block8_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block8_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block8_prefetched2
 
-block8_sparse2:
+block8_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched2
+
+block8_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -66585,12 +73741,27 @@ block8_sparse2:
 	VPBROADCASTD 12(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched4_sparse
+	JE           block8_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched4
 
-block8_sparse4:
+block8_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched4
+
+block8_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -66621,8 +73792,6 @@ block8_sparse4:
 	VPBROADCASTD 16(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -66653,14 +73822,31 @@ block8_sparse4:
 	VPBROADCASTD 20(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched6_sparse
+	JE           block8_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched6
 
-block8_sparse6:
+block8_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched6
+
+block8_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -66691,8 +73877,6 @@ block8_sparse6:
 	VPBROADCASTD 24(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -66988,7 +74172,7 @@ resumed1:
 block1:
 	VPBROADCASTD 32(DI), Y0
 	VMOVDQA      Y0, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -67008,7 +74192,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -67028,7 +74212,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -67048,7 +74232,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -67068,7 +74252,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -67192,7 +74376,7 @@ block2:
 	VMOVDQA      Y0, Y1
 	VPBROADCASTD 32(DI)(R9*1), Y2
 	VMOVDQA      Y2, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -67223,7 +74407,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -67254,7 +74438,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -67285,7 +74469,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -67316,7 +74500,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -67500,7 +74684,7 @@ block3:
 	VMOVDQA      Y2, Y3
 	VPBROADCASTD 32(DI)(R9*2), Y4
 	VMOVDQA      Y4, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -67542,7 +74726,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -67584,7 +74768,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -67626,7 +74810,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -67668,7 +74852,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -67948,12 +75132,24 @@ block1:
 	VPBROADCASTD 32(DI), Z0
 	VPSRAD       $0x03, Z0, Z0
 	VMOVDQA64    Z0, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched0_sparse
+	JE           block1_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched0
 
-block1_sparse0:
+block1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched0
+
+block1_prefetched0_sparse:
+block1_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -67972,16 +75168,27 @@ block1_sparse0:
 	VPBROADCASTD 4(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched2_sparse
+	JE           block1_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block1_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block1_prefetched2
 
-block1_sparse2:
+block1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched2
+
+block1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -68000,12 +75207,27 @@ block1_sparse2:
 	VPBROADCASTD 12(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched4_sparse
+	JE           block1_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched4
 
-block1_sparse4:
+block1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched4
+
+block1_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -68015,8 +75237,6 @@ block1_sparse4:
 	VPBROADCASTD 16(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -68026,14 +75246,31 @@ block1_sparse4:
 	VPBROADCASTD 20(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched6_sparse
+	JE           block1_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched6
 
-block1_sparse6:
+block1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched6
+
+block1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -68043,8 +75280,6 @@ block1_sparse6:
 	VPBROADCASTD 24(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -68099,12 +75334,24 @@ block2:
 	VPBROADCASTD 32(DI)(R9*1), Z2
 	VPSRAD       $0x03, Z2, Z2
 	VMOVDQA64    Z2, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched0_sparse
+	JE           block2_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched0
 
-block2_sparse0:
+block2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched0
+
+block2_prefetched0_sparse:
+block2_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -68129,16 +75376,27 @@ block2_sparse0:
 	VPBROADCASTD 4(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched2_sparse
+	JE           block2_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block2_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block2_prefetched2
 
-block2_sparse2:
+block2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched2
+
+block2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -68163,12 +75421,27 @@ block2_sparse2:
 	VPBROADCASTD 12(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched4_sparse
+	JE           block2_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched4
 
-block2_sparse4:
+block2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched4
+
+block2_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -68181,8 +75454,6 @@ block2_sparse4:
 	VPBROADCASTD 16(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -68195,14 +75466,31 @@ block2_sparse4:
 	VPBROADCASTD 20(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched6_sparse
+	JE           block2_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched6
 
-block2_sparse6:
+block2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched6
+
+block2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -68215,8 +75503,6 @@ block2_sparse6:
 	VPBROADCASTD 24(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -68291,12 +75577,24 @@ block3:
 	VPBROADCASTD 32(DI)(R9*2), Z4
 	VPSRAD       $0x03, Z4, Z4
 	VMOVDQA64    Z4, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched0_sparse
+	JE           block3_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched0
 
-block3_sparse0:
+block3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched0
+
+block3_prefetched0_sparse:
+block3_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -68327,16 +75625,27 @@ block3_sparse0:
 	VPBROADCASTD 4(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched2_sparse
+	JE           block3_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block3_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block3_prefetched2
 
-block3_sparse2:
+block3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched2
+
+block3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -68367,12 +75676,27 @@ block3_sparse2:
 	VPBROADCASTD 12(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched4_sparse
+	JE           block3_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched4
 
-block3_sparse4:
+block3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched4
+
+block3_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -68388,8 +75712,6 @@ block3_sparse4:
 	VPBROADCASTD 16(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -68405,14 +75727,31 @@ block3_sparse4:
 	VPBROADCASTD 20(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched6_sparse
+	JE           block3_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched6
 
-block3_sparse6:
+block3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched6
+
+block3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -68428,8 +75767,6 @@ block3_sparse6:
 	VPBROADCASTD 24(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -68524,12 +75861,24 @@ block4:
 	VPBROADCASTD 32(DI)(R10*1), Z6
 	VPSRAD       $0x03, Z6, Z6
 	VMOVDQA64    Z6, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched0_sparse
+	JE           block4_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched0
 
-block4_sparse0:
+block4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched0
+
+block4_prefetched0_sparse:
+block4_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -68566,16 +75915,27 @@ block4_sparse0:
 	VPBROADCASTD 4(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched2_sparse
+	JE           block4_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block4_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block4_prefetched2
 
-block4_sparse2:
+block4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched2
+
+block4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -68612,12 +75972,27 @@ block4_sparse2:
 	VPBROADCASTD 12(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched4_sparse
+	JE           block4_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched4
 
-block4_sparse4:
+block4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched4
+
+block4_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -68636,8 +76011,6 @@ block4_sparse4:
 	VPBROADCASTD 16(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -68656,14 +76029,31 @@ block4_sparse4:
 	VPBROADCASTD 20(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched6_sparse
+	JE           block4_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched6
 
-block4_sparse6:
+block4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched6
+
+block4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -68682,8 +76072,6 @@ block4_sparse6:
 	VPBROADCASTD 24(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -68798,12 +76186,24 @@ block5:
 	VPBROADCASTD 32(R14), Z8
 	VPSRAD       $0x03, Z8, Z8
 	VMOVDQA64    Z8, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched0_sparse
+	JE           block5_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched0
 
-block5_sparse0:
+block5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched0
+
+block5_prefetched0_sparse:
+block5_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -68846,16 +76246,27 @@ block5_sparse0:
 	VPBROADCASTD 4(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched2_sparse
+	JE           block5_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block5_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block5_prefetched2
 
-block5_sparse2:
+block5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched2
+
+block5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -68898,12 +76309,27 @@ block5_sparse2:
 	VPBROADCASTD 12(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched4_sparse
+	JE           block5_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched4
 
-block5_sparse4:
+block5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched4
+
+block5_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -68925,8 +76351,6 @@ block5_sparse4:
 	VPBROADCASTD 16(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -68948,14 +76372,31 @@ block5_sparse4:
 	VPBROADCASTD 20(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched6_sparse
+	JE           block5_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched6
 
-block5_sparse6:
+block5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched6
+
+block5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -68977,8 +76418,6 @@ block5_sparse6:
 	VPBROADCASTD 24(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -69109,12 +76548,24 @@ block6:
 	VPBROADCASTD 32(R14)(R9*1), Z10
 	VPSRAD       $0x03, Z10, Z10
 	VMOVDQA64    Z10, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched0_sparse
+	JE           block6_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched0
 
-block6_sparse0:
+block6_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched0
+
+block6_prefetched0_sparse:
+block6_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -69163,16 +76614,27 @@ block6_sparse0:
 	VPBROADCASTD 4(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched2_sparse
+	JE           block6_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block6_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block6_prefetched2
 
-block6_sparse2:
+block6_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched2
+
+block6_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -69221,12 +76683,27 @@ block6_sparse2:
 	VPBROADCASTD 12(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched4_sparse
+	JE           block6_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched4
 
-block6_sparse4:
+block6_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched4
+
+block6_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -69251,8 +76728,6 @@ block6_sparse4:
 	VPBROADCASTD 16(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -69277,14 +76752,31 @@ block6_sparse4:
 	VPBROADCASTD 20(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	TESTQ        R13, R13
-	JZ           block6_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block6_prefetched6_sparse
+	JE           block6_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block6_prefetched6
 
-block6_sparse6:
+block6_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block6_prefetched6
+
+block6_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block6_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -69309,8 +76801,6 @@ block6_sparse6:
 	VPBROADCASTD 24(R14)(R9*1), Z25
 	VPDPBUSD     Z25, Z30, Z10
 	VPDPBUSD     Z25, Z31, Z11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -69482,12 +76972,24 @@ block7:
 	VPBROADCASTD 32(R14)(R9*2), Z12
 	VPSRAD       $0x03, Z12, Z12
 	VMOVDQA64    Z12, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched0_sparse
+	JE           block7_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched0
 
-block7_sparse0:
+block7_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched0
+
+block7_prefetched0_sparse:
+block7_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -69542,16 +77044,27 @@ block7_sparse0:
 	VPBROADCASTD 4(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched2_sparse
+	JE           block7_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block7_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block7_prefetched2
 
-block7_sparse2:
+block7_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched2
+
+block7_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -69606,12 +77119,27 @@ block7_sparse2:
 	VPBROADCASTD 12(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched4_sparse
+	JE           block7_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched4
 
-block7_sparse4:
+block7_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched4
+
+block7_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -69639,8 +77167,6 @@ block7_sparse4:
 	VPBROADCASTD 16(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -69668,14 +77194,31 @@ block7_sparse4:
 	VPBROADCASTD 20(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	TESTQ        R13, R13
-	JZ           block7_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block7_prefetched6_sparse
+	JE           block7_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block7_prefetched6
 
-block7_sparse6:
+block7_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block7_prefetched6
+
+block7_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block7_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -69703,8 +77246,6 @@ block7_sparse6:
 	VPBROADCASTD 24(R14)(R9*2), Z26
 	VPDPBUSD     Z26, Z30, Z12
 	VPDPBUSD     Z26, Z31, Z13
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -69896,12 +77437,24 @@ block8:
 	VPBROADCASTD 32(R14)(R10*1), Z14
 	VPSRAD       $0x03, Z14, Z14
 	VMOVDQA64    Z14, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched0_sparse
+	JE           block8_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched0
 
-block8_sparse0:
+block8_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched0
+
+block8_prefetched0_sparse:
+block8_prefetched0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -69962,16 +77515,27 @@ block8_sparse0:
 	VPBROADCASTD 4(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched2_sparse
+	JE           block8_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block8_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	JMP          block8_prefetched2
 
-block8_sparse2:
+block8_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched2
+
+block8_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -70032,12 +77596,27 @@ block8_sparse2:
 	VPBROADCASTD 12(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched4_sparse
+	JE           block8_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched4
 
-block8_sparse4:
+block8_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched4
+
+block8_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -70068,8 +77647,6 @@ block8_sparse4:
 	VPBROADCASTD 16(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -70100,14 +77677,31 @@ block8_sparse4:
 	VPBROADCASTD 20(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	TESTQ        R13, R13
-	JZ           block8_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block8_prefetched6_sparse
+	JE           block8_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block8_prefetched6
 
-block8_sparse6:
+block8_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block8_prefetched6
+
+block8_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block8_prefetched6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -70138,8 +77732,6 @@ block8_sparse6:
 	VPBROADCASTD 24(R14)(R10*1), Z20
 	VPDPBUSD     Z20, Z30, Z14
 	VPDPBUSD     Z20, Z31, Z15
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -70458,7 +78050,7 @@ block1:
 	VPBROADCASTD 32(DI), Y0
 	VPSRAD       $0x03, Y0, Y0
 	VMOVDQA      Y0, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -70478,7 +78070,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -70498,7 +78090,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -70518,7 +78110,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -70538,7 +78130,7 @@ block1:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xce
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -70666,7 +78258,7 @@ block2:
 	VPBROADCASTD 32(DI)(R9*1), Y2
 	VPSRAD       $0x03, Y2, Y2
 	VMOVDQA      Y2, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -70697,7 +78289,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -70728,7 +78320,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -70759,7 +78351,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -70790,7 +78382,7 @@ block2:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xde
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -70979,7 +78571,7 @@ block3:
 	VPBROADCASTD 32(DI)(R9*2), Y4
 	VPSRAD       $0x03, Y4, Y4
 	VMOVDQA      Y4, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71021,7 +78613,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71063,7 +78655,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71105,7 +78697,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71147,7 +78739,7 @@ block3:
 	BYTE         $0x15
 	BYTE         $0x50
 	BYTE         $0xee
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -71415,7 +79007,7 @@ zero1:
 
 resumed1:
 block1:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71427,7 +79019,7 @@ block1:
 	VPBROADCASTD (DI), Y14
 	VPMADDUBSW   Y14, Y12, Y0
 	VPMADDUBSW   Y14, Y13, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71441,7 +79033,7 @@ block1:
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71455,7 +79047,7 @@ block1:
 	VPADDW       Y15, Y0, Y0
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y1, Y1
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71471,7 +79063,7 @@ block1:
 	VPADDW       Y15, Y1, Y1
 	VPMADDWD     words<>+0(SB), Y0, Y2
 	VPMADDWD     words<>+0(SB), Y1, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -71575,7 +79167,7 @@ zero2:
 
 resumed2:
 block2:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71590,7 +79182,7 @@ block2:
 	VPBROADCASTD (DI)(R9*1), Y14
 	VPMADDUBSW   Y14, Y12, Y2
 	VPMADDUBSW   Y14, Y13, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71609,7 +79201,7 @@ block2:
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71628,7 +79220,7 @@ block2:
 	VPADDW       Y15, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y3, Y3
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71651,7 +79243,7 @@ block2:
 	VPMADDWD     words<>+0(SB), Y1, Y5
 	VPMADDWD     words<>+0(SB), Y2, Y6
 	VPMADDWD     words<>+0(SB), Y3, Y7
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -71786,7 +79378,7 @@ rows3:
 	VMOVUPS Y15, 288(BX)
 
 block3:
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71804,7 +79396,7 @@ block3:
 	VPBROADCASTD (DI)(R9*2), Y14
 	VPMADDUBSW   Y14, Y12, Y4
 	VPMADDUBSW   Y14, Y13, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      192(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71828,7 +79420,7 @@ block3:
 	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      320(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71852,7 +79444,7 @@ block3:
 	VPADDW       Y15, Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y5, Y5
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      448(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -71882,7 +79474,7 @@ block3:
 	VPMADDWD     words<>+0(SB), Y3, Y9
 	VPMADDWD     words<>+0(SB), Y4, Y10
 	VPMADDWD     words<>+0(SB), Y5, Y11
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
@@ -72114,16 +79706,32 @@ resumed1:
 block1:
 	VPBROADCASTD 32(DI), Z0
 	VMOVDQA64    Z0, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched0_sparse
+	JE           block1_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched0
 
-block1_sparse0:
+block1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched0
+
+block1_prefetched0_sparse:
+block1_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VMOVUPS      192(SI), Z31
 	VPBROADCASTD (DI), Z4
@@ -72134,20 +79742,39 @@ block1_sparse0:
 	VPBROADCASTD 4(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched2_sparse
+	JE           block1_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block1_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block1_prefetched2
 
-block1_sparse2:
+block1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched2
+
+block1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VMOVUPS      448(SI), Z31
 	VPBROADCASTD 8(DI), Z4
@@ -72158,49 +79785,83 @@ block1_sparse2:
 	VPBROADCASTD 12(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched4_sparse
+	JE           block1_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block1_prefetched4
 
-block1_sparse4:
+block1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched4
+
+block1_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched4:
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 16(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 20(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched6_sparse
+	JE           block1_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched6
 
-block1_sparse6:
+block1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched6
+
+block1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched6:
 	VMOVUPS      896(SI), Z30
 	VMOVUPS      960(SI), Z31
 	VPBROADCASTD 24(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      1024(SI), Z30
 	VMOVUPS      1088(SI), Z31
 	VPBROADCASTD 28(DI), Z4
@@ -72247,16 +79908,32 @@ block2:
 	VMOVDQA64    Z0, Z1
 	VPBROADCASTD 32(DI)(R9*1), Z2
 	VMOVDQA64    Z2, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched0_sparse
+	JE           block2_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched0
 
-block2_sparse0:
+block2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched0
+
+block2_prefetched0_sparse:
+block2_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VMOVUPS      192(SI), Z31
 	VPBROADCASTD (DI), Z8
@@ -72273,20 +79950,39 @@ block2_sparse0:
 	VPBROADCASTD 4(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched2_sparse
+	JE           block2_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block2_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block2_prefetched2
 
-block2_sparse2:
+block2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched2
+
+block2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VMOVUPS      448(SI), Z31
 	VPBROADCASTD 8(DI), Z8
@@ -72303,18 +79999,35 @@ block2_sparse2:
 	VPBROADCASTD 12(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched4_sparse
+	JE           block2_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block2_prefetched4
 
-block2_sparse4:
+block2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched4
+
+block2_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched4:
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 16(DI), Z8
@@ -72323,8 +80036,6 @@ block2_sparse4:
 	VPBROADCASTD 16(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 20(DI), Z8
@@ -72333,18 +80044,39 @@ block2_sparse4:
 	VPBROADCASTD 20(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched6_sparse
+	JE           block2_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched6
 
-block2_sparse6:
+block2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched6
+
+block2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched6:
 	VMOVUPS      896(SI), Z30
 	VMOVUPS      960(SI), Z31
 	VPBROADCASTD 24(DI), Z8
@@ -72353,8 +80085,6 @@ block2_sparse6:
 	VPBROADCASTD 24(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      1024(SI), Z30
 	VMOVUPS      1088(SI), Z31
 	VPBROADCASTD 28(DI), Z8
@@ -72420,16 +80150,32 @@ block3:
 	VMOVDQA64    Z2, Z3
 	VPBROADCASTD 32(DI)(R9*2), Z4
 	VMOVDQA64    Z4, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched0_sparse
+	JE           block3_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched0
 
-block3_sparse0:
+block3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched0
+
+block3_prefetched0_sparse:
+block3_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VMOVUPS      192(SI), Z31
 	VPBROADCASTD (DI), Z12
@@ -72452,20 +80198,39 @@ block3_sparse0:
 	VPBROADCASTD 4(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched2_sparse
+	JE           block3_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block3_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block3_prefetched2
 
-block3_sparse2:
+block3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched2
+
+block3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VMOVUPS      448(SI), Z31
 	VPBROADCASTD 8(DI), Z12
@@ -72488,18 +80253,35 @@ block3_sparse2:
 	VPBROADCASTD 12(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched4_sparse
+	JE           block3_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block3_prefetched4
 
-block3_sparse4:
+block3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched4
+
+block3_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched4:
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 16(DI), Z12
@@ -72511,8 +80293,6 @@ block3_sparse4:
 	VPBROADCASTD 16(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 20(DI), Z12
@@ -72524,18 +80304,39 @@ block3_sparse4:
 	VPBROADCASTD 20(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched6_sparse
+	JE           block3_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched6
 
-block3_sparse6:
+block3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched6
+
+block3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched6:
 	VMOVUPS      896(SI), Z30
 	VMOVUPS      960(SI), Z31
 	VPBROADCASTD 24(DI), Z12
@@ -72547,8 +80348,6 @@ block3_sparse6:
 	VPBROADCASTD 24(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      1024(SI), Z30
 	VMOVUPS      1088(SI), Z31
 	VPBROADCASTD 28(DI), Z12
@@ -72633,16 +80432,32 @@ block4:
 	VMOVDQA64    Z4, Z5
 	VPBROADCASTD 32(DI)(R10*1), Z6
 	VMOVDQA64    Z6, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched0_sparse
+	JE           block4_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched0
 
-block4_sparse0:
+block4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched0
+
+block4_prefetched0_sparse:
+block4_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VMOVUPS      192(SI), Z31
 	VPBROADCASTD (DI), Z16
@@ -72671,20 +80486,39 @@ block4_sparse0:
 	VPBROADCASTD 4(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched2_sparse
+	JE           block4_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block4_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block4_prefetched2
 
-block4_sparse2:
+block4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched2
+
+block4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VMOVUPS      448(SI), Z31
 	VPBROADCASTD 8(DI), Z16
@@ -72713,18 +80547,35 @@ block4_sparse2:
 	VPBROADCASTD 12(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched4_sparse
+	JE           block4_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block4_prefetched4
 
-block4_sparse4:
+block4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched4
+
+block4_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched4:
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 16(DI), Z16
@@ -72739,8 +80590,6 @@ block4_sparse4:
 	VPBROADCASTD 16(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 20(DI), Z16
@@ -72755,18 +80604,39 @@ block4_sparse4:
 	VPBROADCASTD 20(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched6_sparse
+	JE           block4_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched6
 
-block4_sparse6:
+block4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched6
+
+block4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched6:
 	VMOVUPS      896(SI), Z30
 	VMOVUPS      960(SI), Z31
 	VPBROADCASTD 24(DI), Z16
@@ -72781,8 +80651,6 @@ block4_sparse6:
 	VPBROADCASTD 24(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      1024(SI), Z30
 	VMOVUPS      1088(SI), Z31
 	VPBROADCASTD 28(DI), Z16
@@ -72886,16 +80754,32 @@ block5:
 	VMOVDQA64    Z6, Z7
 	VPBROADCASTD 32(R14), Z8
 	VMOVDQA64    Z8, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse0
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched0_sparse
+	JE           block5_prefetched0_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched0
 
-block5_sparse0:
+block5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched0
+
+block5_prefetched0_sparse:
+block5_prefetched0:
 	VMOVUPS      128(SI), Z30
 	VMOVUPS      192(SI), Z31
 	VPBROADCASTD (DI), Z20
@@ -72930,20 +80814,39 @@ block5_sparse0:
 	VPBROADCASTD 4(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched2_sparse
+	JE           block5_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block5_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block5_prefetched2
 
-block5_sparse2:
+block5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched2
+
+block5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched2:
 	VMOVUPS      384(SI), Z30
 	VMOVUPS      448(SI), Z31
 	VPBROADCASTD 8(DI), Z20
@@ -72978,18 +80881,35 @@ block5_sparse2:
 	VPBROADCASTD 12(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched4_sparse
+	JE           block5_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block5_prefetched4
 
-block5_sparse4:
+block5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched4
+
+block5_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched4:
 	VMOVUPS      640(SI), Z30
 	VMOVUPS      704(SI), Z31
 	VPBROADCASTD 16(DI), Z20
@@ -73007,8 +80927,6 @@ block5_sparse4:
 	VPBROADCASTD 16(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 20(DI), Z20
@@ -73026,18 +80944,39 @@ block5_sparse4:
 	VPBROADCASTD 20(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched6_sparse
+	JE           block5_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched6
 
-block5_sparse6:
+block5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched6
+
+block5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched6:
 	VMOVUPS      896(SI), Z30
 	VMOVUPS      960(SI), Z31
 	VPBROADCASTD 24(DI), Z20
@@ -73055,8 +80994,6 @@ block5_sparse6:
 	VPBROADCASTD 24(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      1024(SI), Z30
 	VMOVUPS      1088(SI), Z31
 	VPBROADCASTD 28(DI), Z20
@@ -73193,20 +81130,38 @@ zero1:
 
 resumed1:
 block1:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	TESTQ      R13, R13
-	JZ         block1_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	CMPQ        R13, $0x01
+	JB          block1_prefetched0_sparse
+	JE          block1_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block1_prefetched0
 
-block1_sparse0:
+block1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched0
+
+block1_prefetched0_sparse:
+block1_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z4
@@ -73217,20 +81172,39 @@ block1_sparse0:
 	VPBROADCASTD 4(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched2_sparse
+	JE           block1_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block1_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block1_prefetched2
 
-block1_sparse2:
+block1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched2
+
+block1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z4
@@ -73241,51 +81215,87 @@ block1_sparse2:
 	VPBROADCASTD 12(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched4_sparse
+	JE           block1_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block1_prefetched4
 
-block1_sparse4:
+block1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched4
+
+block1_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      896(SI), Z30
 	VMOVUPS      960(SI), Z31
 	VPBROADCASTD 20(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	TESTQ        R13, R13
-	JZ           block1_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block1_prefetched6_sparse
+	JE           block1_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block1_prefetched6
 
-block1_sparse6:
+block1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block1_prefetched6
+
+block1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block1_prefetched6:
 	VMOVUPS      1024(SI), Z30
 	VMOVUPS      1088(SI), Z31
 	VPBROADCASTD 24(DI), Z4
 	VPDPBUSD     Z4, Z30, Z0
 	VPDPBUSD     Z4, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      1152(SI), Z30
 	VMOVUPS      1216(SI), Z31
 	VPBROADCASTD 28(DI), Z4
@@ -73333,22 +81343,40 @@ zero2:
 
 resumed2:
 block2:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	TESTQ      R13, R13
-	JZ         block2_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	CMPQ        R13, $0x01
+	JB          block2_prefetched0_sparse
+	JE          block2_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block2_prefetched0
 
-block2_sparse0:
+block2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched0
+
+block2_prefetched0_sparse:
+block2_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z8
@@ -73365,20 +81393,39 @@ block2_sparse0:
 	VPBROADCASTD 4(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched2_sparse
+	JE           block2_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block2_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block2_prefetched2
 
-block2_sparse2:
+block2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched2
+
+block2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z8
@@ -73395,18 +81442,39 @@ block2_sparse2:
 	VPBROADCASTD 12(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched4_sparse
+	JE           block2_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block2_prefetched4
 
-block2_sparse4:
+block2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched4
+
+block2_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z8
@@ -73415,8 +81483,6 @@ block2_sparse4:
 	VPBROADCASTD 16(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      896(SI), Z30
 	VMOVUPS      960(SI), Z31
 	VPBROADCASTD 20(DI), Z8
@@ -73425,20 +81491,39 @@ block2_sparse4:
 	VPBROADCASTD 20(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	TESTQ        R13, R13
-	JZ           block2_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block2_prefetched6_sparse
+	JE           block2_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block2_prefetched6
 
-block2_sparse6:
+block2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block2_prefetched6
+
+block2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block2_prefetched6:
 	VMOVUPS      1024(SI), Z30
 	VMOVUPS      1088(SI), Z31
 	VPBROADCASTD 24(DI), Z8
@@ -73447,8 +81532,6 @@ block2_sparse6:
 	VPBROADCASTD 24(DI)(R9*1), Z9
 	VPDPBUSD     Z9, Z30, Z2
 	VPDPBUSD     Z9, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      1152(SI), Z30
 	VMOVUPS      1216(SI), Z31
 	VPBROADCASTD 28(DI), Z8
@@ -73516,24 +81599,42 @@ zero3:
 
 resumed3:
 block3:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	TESTQ      R13, R13
-	JZ         block3_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	CMPQ        R13, $0x01
+	JB          block3_prefetched0_sparse
+	JE          block3_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block3_prefetched0
 
-block3_sparse0:
+block3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched0
+
+block3_prefetched0_sparse:
+block3_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z12
@@ -73556,20 +81657,39 @@ block3_sparse0:
 	VPBROADCASTD 4(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched2_sparse
+	JE           block3_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block3_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block3_prefetched2
 
-block3_sparse2:
+block3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched2
+
+block3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z12
@@ -73592,18 +81712,39 @@ block3_sparse2:
 	VPBROADCASTD 12(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched4_sparse
+	JE           block3_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block3_prefetched4
 
-block3_sparse4:
+block3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched4
+
+block3_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z12
@@ -73615,8 +81756,6 @@ block3_sparse4:
 	VPBROADCASTD 16(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      896(SI), Z30
 	VMOVUPS      960(SI), Z31
 	VPBROADCASTD 20(DI), Z12
@@ -73628,20 +81767,39 @@ block3_sparse4:
 	VPBROADCASTD 20(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	TESTQ        R13, R13
-	JZ           block3_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block3_prefetched6_sparse
+	JE           block3_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block3_prefetched6
 
-block3_sparse6:
+block3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block3_prefetched6
+
+block3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block3_prefetched6:
 	VMOVUPS      1024(SI), Z30
 	VMOVUPS      1088(SI), Z31
 	VPBROADCASTD 24(DI), Z12
@@ -73653,8 +81811,6 @@ block3_sparse6:
 	VPBROADCASTD 24(DI)(R9*2), Z14
 	VPDPBUSD     Z14, Z30, Z4
 	VPDPBUSD     Z14, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      1152(SI), Z30
 	VMOVUPS      1216(SI), Z31
 	VPBROADCASTD 28(DI), Z12
@@ -73742,26 +81898,44 @@ zero4:
 
 resumed4:
 block4:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	TESTQ      R13, R13
-	JZ         block4_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	CMPQ        R13, $0x01
+	JB          block4_prefetched0_sparse
+	JE          block4_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block4_prefetched0
 
-block4_sparse0:
+block4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched0
+
+block4_prefetched0_sparse:
+block4_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z16
@@ -73790,20 +81964,39 @@ block4_sparse0:
 	VPBROADCASTD 4(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched2_sparse
+	JE           block4_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block4_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block4_prefetched2
 
-block4_sparse2:
+block4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched2
+
+block4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z16
@@ -73832,18 +82025,39 @@ block4_sparse2:
 	VPBROADCASTD 12(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched4_sparse
+	JE           block4_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block4_prefetched4
 
-block4_sparse4:
+block4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched4
+
+block4_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z16
@@ -73858,8 +82072,6 @@ block4_sparse4:
 	VPBROADCASTD 16(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      896(SI), Z30
 	VMOVUPS      960(SI), Z31
 	VPBROADCASTD 20(DI), Z16
@@ -73874,20 +82086,39 @@ block4_sparse4:
 	VPBROADCASTD 20(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	TESTQ        R13, R13
-	JZ           block4_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block4_prefetched6_sparse
+	JE           block4_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block4_prefetched6
 
-block4_sparse6:
+block4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block4_prefetched6
+
+block4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block4_prefetched6:
 	VMOVUPS      1024(SI), Z30
 	VMOVUPS      1088(SI), Z31
 	VPBROADCASTD 24(DI), Z16
@@ -73902,8 +82133,6 @@ block4_sparse6:
 	VPBROADCASTD 24(DI)(R10*1), Z19
 	VPDPBUSD     Z19, Z30, Z6
 	VPDPBUSD     Z19, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      1152(SI), Z30
 	VMOVUPS      1216(SI), Z31
 	VPBROADCASTD 28(DI), Z16
@@ -74011,28 +82240,46 @@ zero5:
 
 resumed5:
 block5:
-	VPXORD     Z0, Z0, Z0
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z2, Z2, Z2
-	VPXORD     Z3, Z3, Z3
-	VPXORD     Z4, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z6, Z6, Z6
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z8, Z8, Z8
-	VPXORD     Z9, Z9, Z9
-	TESTQ      R13, R13
-	JZ         block5_sparse0
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
-	PREFETCHT1 (R11)
-	ADDQ       R12, R11
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	CMPQ        R13, $0x01
+	JB          block5_prefetched0_sparse
+	JE          block5_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         block5_prefetched0
 
-block5_sparse0:
+block5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched0
+
+block5_prefetched0_sparse:
+block5_prefetched0:
 	VMOVUPS      256(SI), Z30
 	VMOVUPS      320(SI), Z31
 	VPBROADCASTD (DI), Z20
@@ -74067,20 +82314,39 @@ block5_sparse0:
 	VPBROADCASTD 4(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched2_sparse
+	JE           block5_prefetched2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	TESTQ        R13, R13
-	JZ           block5_sparse2
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block5_prefetched2
 
-block5_sparse2:
+block5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched2
+
+block5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched2:
 	VMOVUPS      512(SI), Z30
 	VMOVUPS      576(SI), Z31
 	VPBROADCASTD 8(DI), Z20
@@ -74115,18 +82381,39 @@ block5_sparse2:
 	VPBROADCASTD 12(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched4_sparse
+	JE           block5_prefetched4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          block5_prefetched4
 
-block5_sparse4:
+block5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched4
+
+block5_prefetched4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched4:
 	VMOVUPS      768(SI), Z30
 	VMOVUPS      832(SI), Z31
 	VPBROADCASTD 16(DI), Z20
@@ -74144,8 +82431,6 @@ block5_sparse4:
 	VPBROADCASTD 16(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      896(SI), Z30
 	VMOVUPS      960(SI), Z31
 	VPBROADCASTD 20(DI), Z20
@@ -74163,20 +82448,39 @@ block5_sparse4:
 	VPBROADCASTD 20(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	TESTQ        R13, R13
-	JZ           block5_sparse6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           block5_prefetched6_sparse
+	JE           block5_prefetched6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          block5_prefetched6
 
-block5_sparse6:
+block5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        block5_prefetched6
+
+block5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+block5_prefetched6:
 	VMOVUPS      1024(SI), Z30
 	VMOVUPS      1088(SI), Z31
 	VPBROADCASTD 24(DI), Z20
@@ -74194,8 +82498,6 @@ block5_sparse6:
 	VPBROADCASTD 24(R14), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      1152(SI), Z30
 	VMOVUPS      1216(SI), Z31
 	VPBROADCASTD 28(DI), Z20
@@ -79806,49 +88108,99 @@ resumed1:
 	JL   tail1
 
 turn1:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_1_sparse
+	JE          prefetched0_1_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_1
+
+prefetched0_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_1
+
+prefetched0_1_sparse:
+prefetched0_1:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
 	VFMADD231PS  Z16, Z18, Z0
 	VFMADD231PS  Z17, Z18, Z1
-	TESTQ        R13, R13
-	JZ           sparse1_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_1_sparse
+	JE           prefetched1_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_1
 
-sparse1_1:
+prefetched1_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_1
+
+prefetched1_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_1:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
 	VFMADD231PS  Z16, Z18, Z0
 	VFMADD231PS  Z17, Z18, Z1
-	TESTQ        R13, R13
-	JZ           sparse2_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_1_sparse
+	JE           prefetched2_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_1
 
-sparse2_1:
+prefetched2_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_1
+
+prefetched2_1_sparse:
+prefetched2_1:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
 	VFMADD231PS  Z16, Z18, Z0
 	VFMADD231PS  Z17, Z18, Z1
-	TESTQ        R13, R13
-	JZ           sparse3_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_1_sparse
+	JE           prefetched3_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_1
 
-sparse3_1:
+prefetched3_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_1
+
+prefetched3_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_1:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -79902,10 +88254,24 @@ resumed2:
 	JL   tail2
 
 turn2:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_2_sparse
+	JE          prefetched0_2_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_2
+
+prefetched0_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_2
+
+prefetched0_2_sparse:
+prefetched0_2:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
@@ -79914,14 +88280,27 @@ turn2:
 	VPBROADCASTD (DI)(R9*1), Z18
 	VFMADD231PS  Z16, Z18, Z2
 	VFMADD231PS  Z17, Z18, Z3
-	TESTQ        R13, R13
-	JZ           sparse1_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_2_sparse
+	JE           prefetched1_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_2
 
-sparse1_2:
+prefetched1_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_2
+
+prefetched1_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_2:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
@@ -79930,14 +88309,24 @@ sparse1_2:
 	VPBROADCASTD 128(DI)(R9*1), Z18
 	VFMADD231PS  Z16, Z18, Z2
 	VFMADD231PS  Z17, Z18, Z3
-	TESTQ        R13, R13
-	JZ           sparse2_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_2_sparse
+	JE           prefetched2_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_2
 
-sparse2_2:
+prefetched2_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_2
+
+prefetched2_2_sparse:
+prefetched2_2:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
@@ -79946,14 +88335,27 @@ sparse2_2:
 	VPBROADCASTD 256(DI)(R9*1), Z18
 	VFMADD231PS  Z16, Z18, Z2
 	VFMADD231PS  Z17, Z18, Z3
-	TESTQ        R13, R13
-	JZ           sparse3_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_2_sparse
+	JE           prefetched3_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_2
 
-sparse3_2:
+prefetched3_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_2
+
+prefetched3_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_2:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -80020,10 +88422,24 @@ resumed3:
 	JL   tail3
 
 turn3:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_3_sparse
+	JE          prefetched0_3_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_3
+
+prefetched0_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_3
+
+prefetched0_3_sparse:
+prefetched0_3:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
@@ -80035,14 +88451,27 @@ turn3:
 	VPBROADCASTD (DI)(R9*2), Z18
 	VFMADD231PS  Z16, Z18, Z4
 	VFMADD231PS  Z17, Z18, Z5
-	TESTQ        R13, R13
-	JZ           sparse1_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_3_sparse
+	JE           prefetched1_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_3
 
-sparse1_3:
+prefetched1_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_3
+
+prefetched1_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_3:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
@@ -80054,14 +88483,24 @@ sparse1_3:
 	VPBROADCASTD 128(DI)(R9*2), Z18
 	VFMADD231PS  Z16, Z18, Z4
 	VFMADD231PS  Z17, Z18, Z5
-	TESTQ        R13, R13
-	JZ           sparse2_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_3_sparse
+	JE           prefetched2_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_3
 
-sparse2_3:
+prefetched2_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_3
+
+prefetched2_3_sparse:
+prefetched2_3:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
@@ -80073,14 +88512,27 @@ sparse2_3:
 	VPBROADCASTD 256(DI)(R9*2), Z18
 	VFMADD231PS  Z16, Z18, Z4
 	VFMADD231PS  Z17, Z18, Z5
-	TESTQ        R13, R13
-	JZ           sparse3_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_3_sparse
+	JE           prefetched3_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_3
 
-sparse3_3:
+prefetched3_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_3
+
+prefetched3_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_3:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -80160,10 +88612,24 @@ resumed4:
 	JL   tail4
 
 turn4:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_4_sparse
+	JE          prefetched0_4_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_4
+
+prefetched0_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_4
+
+prefetched0_4_sparse:
+prefetched0_4:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
@@ -80178,14 +88644,27 @@ turn4:
 	VPBROADCASTD (DI)(R10*1), Z18
 	VFMADD231PS  Z16, Z18, Z6
 	VFMADD231PS  Z17, Z18, Z7
-	TESTQ        R13, R13
-	JZ           sparse1_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_4_sparse
+	JE           prefetched1_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_4
 
-sparse1_4:
+prefetched1_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_4
+
+prefetched1_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_4:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
@@ -80200,14 +88679,24 @@ sparse1_4:
 	VPBROADCASTD 128(DI)(R10*1), Z18
 	VFMADD231PS  Z16, Z18, Z6
 	VFMADD231PS  Z17, Z18, Z7
-	TESTQ        R13, R13
-	JZ           sparse2_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_4_sparse
+	JE           prefetched2_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_4
 
-sparse2_4:
+prefetched2_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_4
+
+prefetched2_4_sparse:
+prefetched2_4:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
@@ -80222,14 +88711,27 @@ sparse2_4:
 	VPBROADCASTD 256(DI)(R10*1), Z18
 	VFMADD231PS  Z16, Z18, Z6
 	VFMADD231PS  Z17, Z18, Z7
-	TESTQ        R13, R13
-	JZ           sparse3_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_4_sparse
+	JE           prefetched3_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_4
 
-sparse3_4:
+prefetched3_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_4
+
+prefetched3_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_4:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -80322,10 +88824,24 @@ resumed5:
 	JL   tail5
 
 turn5:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_5_sparse
+	JE          prefetched0_5_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_5
+
+prefetched0_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_5
+
+prefetched0_5_sparse:
+prefetched0_5:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
@@ -80343,14 +88859,27 @@ turn5:
 	VPBROADCASTD (R14), Z18
 	VFMADD231PS  Z16, Z18, Z8
 	VFMADD231PS  Z17, Z18, Z9
-	TESTQ        R13, R13
-	JZ           sparse1_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_5_sparse
+	JE           prefetched1_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_5
 
-sparse1_5:
+prefetched1_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_5
+
+prefetched1_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_5:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
@@ -80368,14 +88897,24 @@ sparse1_5:
 	VPBROADCASTD 128(R14), Z18
 	VFMADD231PS  Z16, Z18, Z8
 	VFMADD231PS  Z17, Z18, Z9
-	TESTQ        R13, R13
-	JZ           sparse2_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_5_sparse
+	JE           prefetched2_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_5
 
-sparse2_5:
+prefetched2_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_5
+
+prefetched2_5_sparse:
+prefetched2_5:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
@@ -80393,14 +88932,27 @@ sparse2_5:
 	VPBROADCASTD 256(R14), Z18
 	VFMADD231PS  Z16, Z18, Z8
 	VFMADD231PS  Z17, Z18, Z9
-	TESTQ        R13, R13
-	JZ           sparse3_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_5_sparse
+	JE           prefetched3_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_5
 
-sparse3_5:
+prefetched3_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_5
+
+prefetched3_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_5:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -80508,10 +89060,24 @@ resumed6:
 	JL   tail6
 
 turn6:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_6_sparse
+	JE          prefetched0_6_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_6
+
+prefetched0_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_6
+
+prefetched0_6_sparse:
+prefetched0_6:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
@@ -80532,14 +89098,27 @@ turn6:
 	VPBROADCASTD (R14)(R9*1), Z18
 	VFMADD231PS  Z16, Z18, Z10
 	VFMADD231PS  Z17, Z18, Z11
-	TESTQ        R13, R13
-	JZ           sparse1_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_6_sparse
+	JE           prefetched1_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_6
 
-sparse1_6:
+prefetched1_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_6
+
+prefetched1_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_6:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
@@ -80560,14 +89139,24 @@ sparse1_6:
 	VPBROADCASTD 128(R14)(R9*1), Z18
 	VFMADD231PS  Z16, Z18, Z10
 	VFMADD231PS  Z17, Z18, Z11
-	TESTQ        R13, R13
-	JZ           sparse2_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_6_sparse
+	JE           prefetched2_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_6
 
-sparse2_6:
+prefetched2_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_6
+
+prefetched2_6_sparse:
+prefetched2_6:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
@@ -80588,14 +89177,27 @@ sparse2_6:
 	VPBROADCASTD 256(R14)(R9*1), Z18
 	VFMADD231PS  Z16, Z18, Z10
 	VFMADD231PS  Z17, Z18, Z11
-	TESTQ        R13, R13
-	JZ           sparse3_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_6_sparse
+	JE           prefetched3_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_6
 
-sparse3_6:
+prefetched3_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_6
+
+prefetched3_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_6:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -80716,10 +89318,24 @@ resumed7:
 	JL   tail7
 
 turn7:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_7_sparse
+	JE          prefetched0_7_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_7
+
+prefetched0_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_7
+
+prefetched0_7_sparse:
+prefetched0_7:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
@@ -80743,14 +89359,27 @@ turn7:
 	VPBROADCASTD (R14)(R9*2), Z18
 	VFMADD231PS  Z16, Z18, Z12
 	VFMADD231PS  Z17, Z18, Z13
-	TESTQ        R13, R13
-	JZ           sparse1_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_7_sparse
+	JE           prefetched1_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_7
 
-sparse1_7:
+prefetched1_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_7
+
+prefetched1_7_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_7:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
@@ -80774,14 +89403,24 @@ sparse1_7:
 	VPBROADCASTD 128(R14)(R9*2), Z18
 	VFMADD231PS  Z16, Z18, Z12
 	VFMADD231PS  Z17, Z18, Z13
-	TESTQ        R13, R13
-	JZ           sparse2_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_7_sparse
+	JE           prefetched2_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_7
 
-sparse2_7:
+prefetched2_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_7
+
+prefetched2_7_sparse:
+prefetched2_7:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
@@ -80805,14 +89444,27 @@ sparse2_7:
 	VPBROADCASTD 256(R14)(R9*2), Z18
 	VFMADD231PS  Z16, Z18, Z12
 	VFMADD231PS  Z17, Z18, Z13
-	TESTQ        R13, R13
-	JZ           sparse3_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_7_sparse
+	JE           prefetched3_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_7
 
-sparse3_7:
+prefetched3_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_7
+
+prefetched3_7_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_7:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -80946,10 +89598,24 @@ resumed8:
 	JL   tail8
 
 turn8:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_8_sparse
+	JE          prefetched0_8_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_8
+
+prefetched0_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_8
+
+prefetched0_8_sparse:
+prefetched0_8:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
@@ -80976,14 +89642,27 @@ turn8:
 	VPBROADCASTD (R14)(R10*1), Z18
 	VFMADD231PS  Z16, Z18, Z14
 	VFMADD231PS  Z17, Z18, Z15
-	TESTQ        R13, R13
-	JZ           sparse1_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_8_sparse
+	JE           prefetched1_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_8
 
-sparse1_8:
+prefetched1_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_8
+
+prefetched1_8_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_8:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
@@ -81010,14 +89689,24 @@ sparse1_8:
 	VPBROADCASTD 128(R14)(R10*1), Z18
 	VFMADD231PS  Z16, Z18, Z14
 	VFMADD231PS  Z17, Z18, Z15
-	TESTQ        R13, R13
-	JZ           sparse2_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_8_sparse
+	JE           prefetched2_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_8
 
-sparse2_8:
+prefetched2_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_8
+
+prefetched2_8_sparse:
+prefetched2_8:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
@@ -81044,14 +89733,27 @@ sparse2_8:
 	VPBROADCASTD 256(R14)(R10*1), Z18
 	VFMADD231PS  Z16, Z18, Z14
 	VFMADD231PS  Z17, Z18, Z15
-	TESTQ        R13, R13
-	JZ           sparse3_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_8_sparse
+	JE           prefetched3_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_8
 
-sparse3_8:
+prefetched3_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_8
+
+prefetched3_8_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_8:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -81217,10 +89919,24 @@ resumed1:
 	JL   tail1
 
 turn1:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_1_sparse
+	JE          prefetched0_1_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_1
+
+prefetched0_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_1
+
+prefetched0_1_sparse:
+prefetched0_1:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
@@ -81228,14 +89944,27 @@ turn1:
 	WORD         $0xc052
 	LONG         $0x406eb262
 	WORD         $0xc952
-	TESTQ        R13, R13
-	JZ           sparse1_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_1_sparse
+	JE           prefetched1_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_1
 
-sparse1_1:
+prefetched1_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_1
+
+prefetched1_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_1:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
@@ -81243,14 +89972,24 @@ sparse1_1:
 	WORD         $0xc052
 	LONG         $0x406eb262
 	WORD         $0xc952
-	TESTQ        R13, R13
-	JZ           sparse2_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_1_sparse
+	JE           prefetched2_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_1
 
-sparse2_1:
+prefetched2_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_1
+
+prefetched2_1_sparse:
+prefetched2_1:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
@@ -81258,14 +89997,27 @@ sparse2_1:
 	WORD         $0xc052
 	LONG         $0x406eb262
 	WORD         $0xc952
-	TESTQ        R13, R13
-	JZ           sparse3_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_1_sparse
+	JE           prefetched3_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_1
 
-sparse3_1:
+prefetched3_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_1
+
+prefetched3_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_1:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -81323,10 +90075,24 @@ resumed2:
 	JL   tail2
 
 turn2:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_2_sparse
+	JE          prefetched0_2_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_2
+
+prefetched0_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_2
+
+prefetched0_2_sparse:
+prefetched0_2:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
@@ -81339,14 +90105,27 @@ turn2:
 	WORD         $0xd052
 	LONG         $0x406eb262
 	WORD         $0xd952
-	TESTQ        R13, R13
-	JZ           sparse1_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_2_sparse
+	JE           prefetched1_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_2
 
-sparse1_2:
+prefetched1_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_2
+
+prefetched1_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_2:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
@@ -81359,14 +90138,24 @@ sparse1_2:
 	WORD         $0xd052
 	LONG         $0x406eb262
 	WORD         $0xd952
-	TESTQ        R13, R13
-	JZ           sparse2_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_2_sparse
+	JE           prefetched2_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_2
 
-sparse2_2:
+prefetched2_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_2
+
+prefetched2_2_sparse:
+prefetched2_2:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
@@ -81379,14 +90168,27 @@ sparse2_2:
 	WORD         $0xd052
 	LONG         $0x406eb262
 	WORD         $0xd952
-	TESTQ        R13, R13
-	JZ           sparse3_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_2_sparse
+	JE           prefetched3_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_2
 
-sparse3_2:
+prefetched3_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_2
+
+prefetched3_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_2:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -81461,10 +90263,24 @@ resumed3:
 	JL   tail3
 
 turn3:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_3_sparse
+	JE          prefetched0_3_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_3
+
+prefetched0_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_3
+
+prefetched0_3_sparse:
+prefetched0_3:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
@@ -81482,14 +90298,27 @@ turn3:
 	WORD         $0xe052
 	LONG         $0x406eb262
 	WORD         $0xe952
-	TESTQ        R13, R13
-	JZ           sparse1_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_3_sparse
+	JE           prefetched1_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_3
 
-sparse1_3:
+prefetched1_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_3
+
+prefetched1_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_3:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
@@ -81507,14 +90336,24 @@ sparse1_3:
 	WORD         $0xe052
 	LONG         $0x406eb262
 	WORD         $0xe952
-	TESTQ        R13, R13
-	JZ           sparse2_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_3_sparse
+	JE           prefetched2_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_3
 
-sparse2_3:
+prefetched2_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_3
+
+prefetched2_3_sparse:
+prefetched2_3:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
@@ -81532,14 +90371,27 @@ sparse2_3:
 	WORD         $0xe052
 	LONG         $0x406eb262
 	WORD         $0xe952
-	TESTQ        R13, R13
-	JZ           sparse3_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_3_sparse
+	JE           prefetched3_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_3
 
-sparse3_3:
+prefetched3_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_3
+
+prefetched3_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_3:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -81631,10 +90483,24 @@ resumed4:
 	JL   tail4
 
 turn4:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_4_sparse
+	JE          prefetched0_4_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_4
+
+prefetched0_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_4
+
+prefetched0_4_sparse:
+prefetched0_4:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
@@ -81657,14 +90523,27 @@ turn4:
 	WORD         $0xf052
 	LONG         $0x406eb262
 	WORD         $0xf952
-	TESTQ        R13, R13
-	JZ           sparse1_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_4_sparse
+	JE           prefetched1_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_4
 
-sparse1_4:
+prefetched1_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_4
+
+prefetched1_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_4:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
@@ -81687,14 +90566,24 @@ sparse1_4:
 	WORD         $0xf052
 	LONG         $0x406eb262
 	WORD         $0xf952
-	TESTQ        R13, R13
-	JZ           sparse2_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_4_sparse
+	JE           prefetched2_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_4
 
-sparse2_4:
+prefetched2_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_4
+
+prefetched2_4_sparse:
+prefetched2_4:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
@@ -81717,14 +90606,27 @@ sparse2_4:
 	WORD         $0xf052
 	LONG         $0x406eb262
 	WORD         $0xf952
-	TESTQ        R13, R13
-	JZ           sparse3_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_4_sparse
+	JE           prefetched3_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_4
 
-sparse3_4:
+prefetched3_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_4
+
+prefetched3_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_4:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -81833,10 +90735,24 @@ resumed5:
 	JL   tail5
 
 turn5:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_5_sparse
+	JE          prefetched0_5_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_5
+
+prefetched0_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_5
+
+prefetched0_5_sparse:
+prefetched0_5:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
@@ -81864,14 +90780,27 @@ turn5:
 	WORD         $0xc052
 	LONG         $0x406e3262
 	WORD         $0xc952
-	TESTQ        R13, R13
-	JZ           sparse1_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_5_sparse
+	JE           prefetched1_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_5
 
-sparse1_5:
+prefetched1_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_5
+
+prefetched1_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_5:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
@@ -81899,14 +90828,24 @@ sparse1_5:
 	WORD         $0xc052
 	LONG         $0x406e3262
 	WORD         $0xc952
-	TESTQ        R13, R13
-	JZ           sparse2_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_5_sparse
+	JE           prefetched2_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_5
 
-sparse2_5:
+prefetched2_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_5
+
+prefetched2_5_sparse:
+prefetched2_5:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
@@ -81934,14 +90873,27 @@ sparse2_5:
 	WORD         $0xc052
 	LONG         $0x406e3262
 	WORD         $0xc952
-	TESTQ        R13, R13
-	JZ           sparse3_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_5_sparse
+	JE           prefetched3_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_5
 
-sparse3_5:
+prefetched3_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_5
+
+prefetched3_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_5:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -82069,10 +91021,24 @@ resumed6:
 	JL   tail6
 
 turn6:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_6_sparse
+	JE          prefetched0_6_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_6
+
+prefetched0_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_6
+
+prefetched0_6_sparse:
+prefetched0_6:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
@@ -82105,14 +91071,27 @@ turn6:
 	WORD         $0xd052
 	LONG         $0x406e3262
 	WORD         $0xd952
-	TESTQ        R13, R13
-	JZ           sparse1_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_6_sparse
+	JE           prefetched1_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_6
 
-sparse1_6:
+prefetched1_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_6
+
+prefetched1_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_6:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
@@ -82145,14 +91124,24 @@ sparse1_6:
 	WORD         $0xd052
 	LONG         $0x406e3262
 	WORD         $0xd952
-	TESTQ        R13, R13
-	JZ           sparse2_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_6_sparse
+	JE           prefetched2_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_6
 
-sparse2_6:
+prefetched2_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_6
+
+prefetched2_6_sparse:
+prefetched2_6:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
@@ -82185,14 +91174,27 @@ sparse2_6:
 	WORD         $0xd052
 	LONG         $0x406e3262
 	WORD         $0xd952
-	TESTQ        R13, R13
-	JZ           sparse3_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_6_sparse
+	JE           prefetched3_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_6
 
-sparse3_6:
+prefetched3_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_6
+
+prefetched3_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_6:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -82337,10 +91339,24 @@ resumed7:
 	JL   tail7
 
 turn7:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_7_sparse
+	JE          prefetched0_7_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_7
+
+prefetched0_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_7
+
+prefetched0_7_sparse:
+prefetched0_7:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
@@ -82378,14 +91394,27 @@ turn7:
 	WORD         $0xe052
 	LONG         $0x406e3262
 	WORD         $0xe952
-	TESTQ        R13, R13
-	JZ           sparse1_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_7_sparse
+	JE           prefetched1_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_7
 
-sparse1_7:
+prefetched1_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_7
+
+prefetched1_7_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_7:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
@@ -82423,14 +91452,24 @@ sparse1_7:
 	WORD         $0xe052
 	LONG         $0x406e3262
 	WORD         $0xe952
-	TESTQ        R13, R13
-	JZ           sparse2_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_7_sparse
+	JE           prefetched2_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_7
 
-sparse2_7:
+prefetched2_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_7
+
+prefetched2_7_sparse:
+prefetched2_7:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
@@ -82468,14 +91507,27 @@ sparse2_7:
 	WORD         $0xe052
 	LONG         $0x406e3262
 	WORD         $0xe952
-	TESTQ        R13, R13
-	JZ           sparse3_7
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_7_sparse
+	JE           prefetched3_7_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_7
 
-sparse3_7:
+prefetched3_7_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_7
+
+prefetched3_7_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_7:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -82637,10 +91689,24 @@ resumed8:
 	JL   tail8
 
 turn8:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_8_sparse
+	JE          prefetched0_8_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_8
+
+prefetched0_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_8
+
+prefetched0_8_sparse:
+prefetched0_8:
 	VMOVUPS      (SI), Z16
 	VMOVUPS      64(SI), Z17
 	VPBROADCASTD (DI), Z18
@@ -82683,14 +91749,27 @@ turn8:
 	WORD         $0xf052
 	LONG         $0x406e3262
 	WORD         $0xf952
-	TESTQ        R13, R13
-	JZ           sparse1_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_8_sparse
+	JE           prefetched1_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_8
 
-sparse1_8:
+prefetched1_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_8
+
+prefetched1_8_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_8:
 	VMOVUPS      128(SI), Z16
 	VMOVUPS      192(SI), Z17
 	VPBROADCASTD 128(DI), Z18
@@ -82733,14 +91812,24 @@ sparse1_8:
 	WORD         $0xf052
 	LONG         $0x406e3262
 	WORD         $0xf952
-	TESTQ        R13, R13
-	JZ           sparse2_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched2_8_sparse
+	JE           prefetched2_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched2_8
 
-sparse2_8:
+prefetched2_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched2_8
+
+prefetched2_8_sparse:
+prefetched2_8:
 	VMOVUPS      256(SI), Z16
 	VMOVUPS      320(SI), Z17
 	VPBROADCASTD 256(DI), Z18
@@ -82783,14 +91872,27 @@ sparse2_8:
 	WORD         $0xf052
 	LONG         $0x406e3262
 	WORD         $0xf952
-	TESTQ        R13, R13
-	JZ           sparse3_8
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched3_8_sparse
+	JE           prefetched3_8_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched3_8
 
-sparse3_8:
+prefetched3_8_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched3_8
+
+prefetched3_8_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched3_8:
 	VMOVUPS      384(SI), Z16
 	VMOVUPS      448(SI), Z17
 	VPBROADCASTD 384(DI), Z18
@@ -82984,23 +92086,53 @@ resumed1:
 	JL   tail1
 
 turn1:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_1_sparse
+	JE          prefetched0_1_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_1
+
+prefetched0_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_1
+
+prefetched0_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_1:
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (DI), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	TESTQ        R13, R13
-	JZ           sparse1_1
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_1_sparse
+	JE           prefetched1_1_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_1
 
-sparse1_1:
+prefetched1_1_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_1
+
+prefetched1_1_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_1:
 	VMOVUPS      128(SI), Y12
 	VMOVUPS      160(SI), Y13
 	VBROADCASTSS 128(DI), Y14
@@ -83054,10 +92186,27 @@ resumed2:
 	JL   tail2
 
 turn2:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_2_sparse
+	JE          prefetched0_2_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_2
+
+prefetched0_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_2
+
+prefetched0_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_2:
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (DI), Y14
@@ -83066,14 +92215,27 @@ turn2:
 	VBROADCASTSS (DI)(R9*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	TESTQ        R13, R13
-	JZ           sparse1_2
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_2_sparse
+	JE           prefetched1_2_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_2
 
-sparse1_2:
+prefetched1_2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_2
+
+prefetched1_2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_2:
 	VMOVUPS      128(SI), Y12
 	VMOVUPS      160(SI), Y13
 	VBROADCASTSS 128(DI), Y14
@@ -83140,10 +92302,27 @@ resumed3:
 	JL   tail3
 
 turn3:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_3_sparse
+	JE          prefetched0_3_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_3
+
+prefetched0_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_3
+
+prefetched0_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_3:
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (DI), Y14
@@ -83155,14 +92334,27 @@ turn3:
 	VBROADCASTSS (DI)(R9*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	TESTQ        R13, R13
-	JZ           sparse1_3
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_3_sparse
+	JE           prefetched1_3_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_3
 
-sparse1_3:
+prefetched1_3_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_3
+
+prefetched1_3_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_3:
 	VMOVUPS      128(SI), Y12
 	VMOVUPS      160(SI), Y13
 	VBROADCASTSS 128(DI), Y14
@@ -83242,10 +92434,27 @@ resumed4:
 	JL   tail4
 
 turn4:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_4_sparse
+	JE          prefetched0_4_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_4
+
+prefetched0_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_4
+
+prefetched0_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_4:
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (DI), Y14
@@ -83260,14 +92469,27 @@ turn4:
 	VBROADCASTSS (DI)(R10*1), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	TESTQ        R13, R13
-	JZ           sparse1_4
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_4_sparse
+	JE           prefetched1_4_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_4
 
-sparse1_4:
+prefetched1_4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_4
+
+prefetched1_4_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_4:
 	VMOVUPS      128(SI), Y12
 	VMOVUPS      160(SI), Y13
 	VBROADCASTSS 128(DI), Y14
@@ -83360,10 +92582,27 @@ resumed5:
 	JL   tail5
 
 turn5:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_5_sparse
+	JE          prefetched0_5_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_5
+
+prefetched0_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_5
+
+prefetched0_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_5:
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (DI), Y14
@@ -83381,14 +92620,27 @@ turn5:
 	VBROADCASTSS (R14), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	TESTQ        R13, R13
-	JZ           sparse1_5
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_5_sparse
+	JE           prefetched1_5_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_5
 
-sparse1_5:
+prefetched1_5_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_5
+
+prefetched1_5_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_5:
 	VMOVUPS      128(SI), Y12
 	VMOVUPS      160(SI), Y13
 	VBROADCASTSS 128(DI), Y14
@@ -83496,10 +92748,27 @@ resumed6:
 	JL   tail6
 
 turn6:
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	CMPQ        R13, $0x01
+	JB          prefetched0_6_sparse
+	JE          prefetched0_6_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         prefetched0_6
+
+prefetched0_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched0_6
+
+prefetched0_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched0_6:
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (DI), Y14
@@ -83520,14 +92789,27 @@ turn6:
 	VBROADCASTSS (R14)(R9*1), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	TESTQ        R13, R13
-	JZ           sparse1_6
-	PREFETCHT1   (R11)
+	CMPQ         R13, $0x01
+	JB           prefetched1_6_sparse
+	JE           prefetched1_6_all
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
+	PREFETCHNTA  (R11)
 	ADDQ         R12, R11
+	JMP          prefetched1_6
 
-sparse1_6:
+prefetched1_6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        prefetched1_6
+
+prefetched1_6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+prefetched1_6:
 	VMOVUPS      128(SI), Y12
 	VMOVUPS      160(SI), Y13
 	VBROADCASTSS 128(DI), Y14
@@ -83901,21 +93183,21 @@ zero2:
 
 step2:
 	VMOVUPS      (SI), Z16
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	VMOVUPS      64(SI), Z17
-	PREFETCHT1   64(R11)
+	PREFETCHT0   64(R11)
 	VMOVUPS      (R8), Z18
-	PREFETCHT1   (R12)
+	PREFETCHT0   (R12)
 	VMOVUPS      64(R8), Z19
-	PREFETCHT1   64(R12)
+	PREFETCHT0   64(R12)
 	VMOVUPS      (R9), Z20
-	PREFETCHT1   (R13)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R9), Z21
-	PREFETCHT1   64(R13)
+	PREFETCHT0   64(R13)
 	VMOVUPS      (R10), Z22
-	PREFETCHT1   (BX)
+	PREFETCHT0   (BX)
 	VMOVUPS      64(R10), Z23
-	PREFETCHT1   64(BX)
+	PREFETCHT0   64(BX)
 	VPBROADCASTD (DI), Z31
 	LONG         $0x4006b262
 	WORD         $0xc052
@@ -84028,21 +93310,21 @@ zero1:
 
 step1:
 	VMOVUPS      (SI), Z16
-	PREFETCHT1   (R11)
+	PREFETCHT0   (R11)
 	VMOVUPS      64(SI), Z17
-	PREFETCHT1   64(R11)
+	PREFETCHT0   64(R11)
 	VMOVUPS      (R8), Z18
-	PREFETCHT1   (R12)
+	PREFETCHT0   (R12)
 	VMOVUPS      64(R8), Z19
-	PREFETCHT1   64(R12)
+	PREFETCHT0   64(R12)
 	VMOVUPS      (R9), Z20
-	PREFETCHT1   (R13)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R9), Z21
-	PREFETCHT1   64(R13)
+	PREFETCHT0   64(R13)
 	VMOVUPS      (R10), Z22
-	PREFETCHT1   (BX)
+	PREFETCHT0   (BX)
 	VMOVUPS      64(R10), Z23
-	PREFETCHT1   64(BX)
+	PREFETCHT0   64(BX)
 	VPBROADCASTD (DI), Z31
 	LONG         $0x4006b262
 	WORD         $0xc052
@@ -85795,28 +95077,28 @@ TEXT ·readAVX2(SB), NOSPLIT, $0-24
 	VPXOR Y7, Y7, Y7
 
 loop:
-	PREFETCHT1   8192(SI)
+	PREFETCHT0   8192(SI)
 	VPXOR        (SI), Y0, Y0
 	VPXOR        32(SI), Y1, Y1
-	PREFETCHT1   8256(SI)
+	PREFETCHT0   8256(SI)
 	VPXOR        64(SI), Y2, Y2
 	VPXOR        96(SI), Y3, Y3
-	PREFETCHT1   8320(SI)
+	PREFETCHT0   8320(SI)
 	VPXOR        128(SI), Y4, Y4
 	VPXOR        160(SI), Y5, Y5
-	PREFETCHT1   8384(SI)
+	PREFETCHT0   8384(SI)
 	VPXOR        192(SI), Y6, Y6
 	VPXOR        224(SI), Y7, Y7
-	PREFETCHT1   8448(SI)
+	PREFETCHT0   8448(SI)
 	VPXOR        256(SI), Y0, Y0
 	VPXOR        288(SI), Y1, Y1
-	PREFETCHT1   8512(SI)
+	PREFETCHT0   8512(SI)
 	VPXOR        320(SI), Y2, Y2
 	VPXOR        352(SI), Y3, Y3
-	PREFETCHT1   8576(SI)
+	PREFETCHT0   8576(SI)
 	VPXOR        384(SI), Y4, Y4
 	VPXOR        416(SI), Y5, Y5
-	PREFETCHT1   8640(SI)
+	PREFETCHT0   8640(SI)
 	VPXOR        448(SI), Y6, Y6
 	VPXOR        480(SI), Y7, Y7
 	ADDQ         $0x00000200, SI
@@ -85853,21 +95135,21 @@ TEXT ·readAVX512(SB), NOSPLIT, $0-24
 	VPXORQ Z7, Z7, Z7
 
 loop:
-	PREFETCHT1    8192(SI)
+	PREFETCHT0    8192(SI)
 	VPXORQ        (SI), Z0, Z0
-	PREFETCHT1    8256(SI)
+	PREFETCHT0    8256(SI)
 	VPXORQ        64(SI), Z1, Z1
-	PREFETCHT1    8320(SI)
+	PREFETCHT0    8320(SI)
 	VPXORQ        128(SI), Z2, Z2
-	PREFETCHT1    8384(SI)
+	PREFETCHT0    8384(SI)
 	VPXORQ        192(SI), Z3, Z3
-	PREFETCHT1    8448(SI)
+	PREFETCHT0    8448(SI)
 	VPXORQ        256(SI), Z4, Z4
-	PREFETCHT1    8512(SI)
+	PREFETCHT0    8512(SI)
 	VPXORQ        320(SI), Z5, Z5
-	PREFETCHT1    8576(SI)
+	PREFETCHT0    8576(SI)
 	VPXORQ        384(SI), Z6, Z6
-	PREFETCHT1    8640(SI)
+	PREFETCHT0    8640(SI)
 	VPXORQ        448(SI), Z7, Z7
 	ADDQ          $0x00000200, SI
 	SUBQ          $0x00000200, CX

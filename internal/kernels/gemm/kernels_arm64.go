@@ -156,7 +156,7 @@ var engines = [...]engine{
 	idPackedBF16: {lanes: 16, rows: 4},
 }
 
-const pageAhead = false // see streamAhead
+const farAhead = false // see streamAhead
 
 // engineFor picks the assembly for weights of type t at a level.
 func engineFor(t Type, l cpu.Level, _ bool) (e engine, ok bool) {

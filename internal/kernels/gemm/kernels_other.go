@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/cpu"
 )
 
-const pageAhead = false // see streamAhead
+const farAhead = false // see streamAhead
 
 func engineFor(Type, cpu.Level, bool) (engine, bool) { return engine{}, false }
 

@@ -86,7 +86,7 @@ func fewBF16() {
 		for p := range panels {
 			for v := range vecs {
 				VMOVUPS(Mem{Base: ws[p], Disp: v * 64}, weight(p, v))
-				PREFETCHT1(Mem{Base: next[p], Disp: v * 64})
+				PREFETCHT0(Mem{Base: next[p], Disp: v * 64})
 			}
 		}
 		for row := range rows {

@@ -52,7 +52,7 @@ func read(name string, vec func(int) reg.VecPhysical, width int, xor func(m Op, 
 	Label("loop")
 	for i := 0; i < 512/width; i++ {
 		if i*width%64 == 0 {
-			PREFETCHT1(Mem{Base: p, Disp: ahead + i*width})
+			PREFETCHT0(Mem{Base: p, Disp: ahead + i*width})
 		}
 		xor(Mem{Base: p, Disp: i * width}, vec(i%8))
 	}

@@ -20,7 +20,7 @@ const (
 	tileOutS              // bytes from a row to the next there
 	tilePF                // what to prefetch meanwhile
 	tilePFS               // bytes from one prefetch to the next
-	tileDense             // whether to do all prefetches or the sparse ones alone
+	tileDense             // 0: to do the sparse prefetches, 1: all, 2: all, of what is read once
 	tileRows              // number of rows
 	tileScale             // Q8_0 in parts of a panel: the scales of the first step
 	tileBlocks            // blocks of so many rows, one after another
@@ -241,28 +241,36 @@ func (k *kernel) store(r int, reg func(row, v int) reg.VecPhysical) {
 	JMP(LabelRef("end"))
 }
 
-func prefetch(count int) {
+func prefetch(count int) { prefetchBy(func(m Mem) { PREFETCHT0(m) }, count) }
+
+func prefetchBy(hint func(Mem), count int) {
 	for range count {
-		PREFETCHT1(Mem{Base: pf})
+		hint(Mem{Base: pf})
 		ADDQ(pfs, pf)
 	}
 }
 
-// prefetchTurn does turn i's share of a block's prefetches: of the sparse ones, and of the others
-// where the tile asks for all.
+// prefetchTurn does the prefetches of turn i and the next of a block, where i is even: its share of the sparse ones or,
+// where the tile asks for them, of all.
 func prefetchTurn(name string, i, sparse, all int) {
-	share := func(count, of, i int) int { return (i+1)*count/of - i*count/of }
-	prefetch(share(sparse, kTurns, i))
 	if i%2 == 0 {
-		denseOnly(fmt.Sprintf("%s_sparse%d", name, i), func() { prefetch(share(all-sparse, kTurns/2, i/2)) })
+		share := func(count int) int { return (i+2)*count/kTurns - i*count/kTurns }
+		prefetchAs(fmt.Sprintf("%s_prefetched%d", name, i), share(sparse), share(all))
 	}
 }
 
-// denseOnly emits f under the condition that the tile asks for all prefetches.
-func denseOnly(label string, f func()) {
-	TESTQ(dense, dense)
-	JZ(LabelRef(label))
-	f()
+// prefetchAs does so many prefetches as the tile asks for.
+func prefetchAs(label string, sparse, all int) {
+	CMPQ(dense, imm(1))
+	JB(LabelRef(label + "_sparse"))
+	JE(LabelRef(label + "_all"))
+	prefetchBy(func(m Mem) { PREFETCHNTA(m) }, all)
+	JMP(LabelRef(label))
+	Label(label + "_all")
+	prefetch(all)
+	JMP(LabelRef(label))
+	Label(label + "_sparse")
+	prefetch(sparse)
 	Label(label)
 }
 
@@ -295,13 +303,8 @@ func (k *kernel) generate() {
 		JL(LabelRef(lab("tail")))
 		Label(lab("turn"))
 		for u := range k.unroll {
-			if u == 0 {
-				prefetch(k.pfSparse)
-			} else {
-				denseOnly(lab(fmt.Sprintf("sparse%d_", u)), func() {
-					prefetch((k.pfDense - k.pfSparse) / (k.unroll - 1))
-				})
-			}
+			share := func(count int) int { return (u+1)*count/k.unroll - u*count/k.unroll }
+			prefetchAs(lab(fmt.Sprintf("prefetched%d_", u)), share(k.pfSparse), share(k.pfDense))
 			k.step(k, r, u)
 		}
 		k.advance(r, k.unroll)
