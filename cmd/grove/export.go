@@ -24,7 +24,7 @@ import (
 )
 
 type exportCmd struct {
-	VLLM exportVLLMCmd `cmd:"" name:"vllm" help:"Write a folder that vLLM serves a target with, and a Kubernetes manifest."`
+	VLLM exportVLLMCmd `cmd:"" name:"vllm" help:"Write a folder with which vLLM serves a target, and a Kubernetes manifest."`
 }
 
 func (exportCmd) Help() string {

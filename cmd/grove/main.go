@@ -59,7 +59,7 @@ var product = command.App{Name: "grove", Description: description, Page: "cli.md
 	}}
 }}
 
-const description = `Language models with tree speculation: several tokens a pass, and the same text.
+const description = `Language models with tree speculation: the same text, several tokens at a time.
 
 grove drafts a tree of tokens, the model verifies the whole tree in one pass, and the longest path that the
 model agrees with is kept.
@@ -72,6 +72,6 @@ Start with:
     grove run -m FILE --draft-model SMALL --stats "Once upon a time"
 
 FILE is a GGUF file or a Hugging Face folder: Llama, Mistral, Mixtral, Qwen, SmolLM3, Granite, OLMo, Phi, Gemma,
-gpt-oss, StableLM or GPT-NeoX (docs/models.md); or the name of a model that grove pull fetched, such as ORG/REPO.
-Without -m, grove runs the small model that is part of it. A file grove.json in a folder of models says what drafts for
-each (docs/pull.md); there is no other configuration file.`
+gpt-oss, StableLM, GPT-NeoX and others (docs/models.md); or the name of a model that grove pull fetched, such as
+ORG/REPO. Without -m, grove runs its small embedded model. A file grove.json in a folder of models names the drafters
+of each (docs/pull.md); there is no other configuration file.`

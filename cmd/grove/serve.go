@@ -68,10 +68,10 @@ func (serveCmd) Help() string {
 (/v1/messages) and Ollama's (/api), with /health, /readyz and /metrics. At / it has a page for browsers: chat, draft trees, races with plain decoding.
 docs/serve.md describes endpoints and fields.
 
-Of several models, each is loaded when a request names it. A file grove.json beside models says what drafts for them.
+If there are several models, each is loaded when a request names it. A file grove.json next to them names their drafters.
 
-The server is ready when /readyz answers 200. SIGTERM or Ctrl-C lets requests end, a second one does not.
-The log goes to standard error, a line for each request. It has no prompts.
+The server is ready when /readyz answers 200. SIGTERM or Ctrl-C lets requests finish; a second one ends them.
+The log goes to standard error, one line for each request, without prompts.
 
 Examples:
     grove serve

@@ -23,12 +23,12 @@ import (
 // trainHeadCmds train the kinds of heads.
 type trainHeadCmds struct {
 	Jet       trainHeadCmd[jet.Flags, *jet.Flags]               `cmd:"" help:"Train a JetSpec or DFlash head, which drafts a tree in one pass."`
-	DSpark    trainHeadCmd[jet.DSparkFlags, *jet.DSparkFlags]   `cmd:"" name:"dspark" help:"Train a DSpark head, a DFlash head corrected by the token before."`
+	DSpark    trainHeadCmd[jet.DSparkFlags, *jet.DSparkFlags]   `cmd:"" name:"dspark" help:"Train a DSpark head, a DFlash head corrected by the previous token."`
 	DFlash2   trainHeadCmd[jet.DFlash2Flags, *jet.DFlash2Flags] `cmd:"" name:"dflash2" help:"Train a DFlash 2 head, a DFlash head with convolutions and a selector."`
 	Eagle     trainHeadCmd[eagle.Flags, *eagle.Flags]           `cmd:"" help:"Train an EAGLE head, one layer that drafts token by token."`
-	Medusa    trainHeadCmd[medusa.Flags, *medusa.Flags]         `cmd:"" help:"Train Medusa heads, which draft a token each from one hidden state."`
+	Medusa    trainHeadCmd[medusa.Flags, *medusa.Flags]         `cmd:"" help:"Train Medusa heads, each of which drafts one token from a hidden state."`
 	PEagle    trainHeadCmd[peagle.Flags, *peagle.Flags]         `cmd:"" name:"peagle" help:"Train a P-EAGLE or ParallelSpec head, which drafts a tree in one pass."`
-	MTP       trainHeadCmd[mtp.Flags, *mtp.Flags]               `cmd:"" name:"mtp" help:"Train a layer for multi-token prediction, as some models come with."`
+	MTP       trainHeadCmd[mtp.Flags, *mtp.Flags]               `cmd:"" name:"mtp" help:"Train a layer for multi-token prediction, like the one that some models have."`
 	Falcon    trainHeadCmd[falcon.Flags, *falcon.Flags]         `cmd:"" help:"Train a Falcon head, an LSTM and one layer that draft two tokens a pass."`
 	SpecBlock trainHeadCmd[specblock.Flags, *specblock.Flags]   `cmd:"" name:"specblock" help:"Train a SpecBlock head, which drafts block by block."`
 	Draft     trainHeadCmd[draft.Flags, *draft.Flags]           `cmd:"" help:"Train a draft model, a few layers of the model."`

@@ -91,8 +91,8 @@ type Section struct {
 }
 
 // onCommands ends the help of each program.
-const onCommands = `${name} COMMAND --help explains a command. The exit status is 0 for done, 1 for failed or a mismatch
-found, 2 for wrong usage and 130 for interrupted.`
+const onCommands = `${name} COMMAND --help explains a command. The exit status is 0 for success, 1 for a failure or a
+mismatch, 2 for wrong usage and 130 for an interruption.`
 
 // pageOf is the page of a command, or of the program itself where n is nil. Commands that several programs have
 // write ${name} for the program.

@@ -37,7 +37,7 @@ func PagesOf(app *kong.Application, n *kong.Node) []page {
 func markdownPage(app *kong.Application) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# The command %s\n\n`go generate ./cmd/%[1]s` writes this page from the help texts. ", app.Name)
-	fmt.Fprintf(&b, "`%s COMMAND --help` has all flags of a command, `man ./docs/%[1]s.1` those of all.\n", app.Name)
+	fmt.Fprintf(&b, "`%s COMMAND --help` lists all flags of a command, `man ./docs/%[1]s.1` those of all commands.\n", app.Name)
 	first := pageOf(app, nil)
 	fmt.Fprintf(&b, "\n%s\n", markdownText(first.summary))
 	for _, block := range blocksOf(first.detail) {
@@ -61,11 +61,11 @@ func markdownPage(app *kong.Application) string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\nVariables of the environment, in place of flags: `GROVE_CPU` (`--cpu`)")
+	fmt.Fprintf(&b, "\nEnvironment variables, in place of flags: `GROVE_CPU` (`--cpu`)")
 	for _, f := range flagsOfEnvironment(app.Node) {
 		fmt.Fprintf(&b, ", `%s` (`--%s`)", f.Envs[0], f.Name)
 	}
-	b.WriteString(". [Others](pull.md#the-cache) are those of the hub.\n")
+	b.WriteString(". [Others](pull.md#the-cache) configure the hub.\n")
 	return b.String()
 }
 
