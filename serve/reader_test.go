@@ -62,6 +62,9 @@ func TestReader(t *testing.T) {
 		{"gptoss", false, false, "<|channel|>anal", "", "", nil},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assis", "Hm", "", nil},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>", "Hm", "", nil},
+		{"gptoss", false, false, "<|channel|>final<|message|>Hi <|channel|>analysis to=functions.f <|constrain|>json<|message|>{}",
+			"", "Hi", []string{"{}"}},
+		{"functionary-2", false, false, "all\na >>> b>>>>>f\n{}", "", "a >>> b>>", []string{"{}"}},
 		{"qwen-coder", false, false, "Well <func\n<function=f>\n<parameter=a>\nx\n</parameter>\n</function>\n</tool_call>\n" +
 			"<tool_call>\n<function=f>\n</function>\n</tool_call>", "", "Well <func", []string{`{"a": "x"}`, "{}"}},
 		{"qwen-coder", false, false, "<function=f>\n</function>\n</tool_call>", "", "", []string{"{}"}},

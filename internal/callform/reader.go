@@ -175,18 +175,16 @@ func (r *Reader) content(out *strings.Builder, done bool) bool {
 		return false
 	}
 	at, keep := len(r.held), len(r.held)
-	mark := ""
 	for _, way := range r.ways {
 		m := way.After.Mark()
-		if i := strings.Index(r.held, m); i >= 0 && i < at {
-			at, mark = i, m
-			r.form = way
+		if i := strings.Index(r.held, m); i >= 0 {
+			at = min(at, i)
 		}
 		if !done {
 			keep = min(keep, len(r.held)-Overlap(r.held, m))
 		}
 	}
-	if mark == "" {
+	if at == len(r.held) {
 		if !done {
 			keep = len(strings.TrimRight(r.held[:keep], space))
 		}
@@ -194,21 +192,22 @@ func (r *Reader) content(out *strings.Builder, done bool) bool {
 		r.held = r.held[keep:]
 		return false
 	}
-	n, id, m := r.form.After.trimmed().match(r.held[at:])
-	switch {
-	case m == matchPart: // at the end of the text the call was cut short, and is none
-		keep := len(strings.TrimRight(r.held[:at], space))
-		out.WriteString(r.held[:keep])
-		r.held = r.held[keep:]
-		return false
-	case m == matchWhole:
-		out.WriteString(strings.TrimRight(r.held[:at], space))
-		r.begin(r.held[at:], n, id)
-	default: // a mark that no call follows is text
-		out.WriteString(r.held[:at+len(mark)])
-		r.held = r.held[at+len(mark):]
+	before, best := len(strings.TrimRight(r.held[:at], space)), matchNone
+	for _, way := range r.ways { // several may have the mark
+		n, id, m := way.After.trimmed().match(r.held[at:])
+		if best = max(best, m); m == matchWhole {
+			out.WriteString(r.held[:before])
+			r.form = way
+			r.begin(r.held[before:], at-before+n, id)
+			return true
+		}
 	}
-	return true
+	if best == matchNone { // what no call follows is text; at the end of the text the call was cut short, and is none
+		before = at + 1
+	}
+	out.WriteString(r.held[:before])
+	r.held = r.held[before:]
+	return best == matchNone
 }
 
 // Overlap is how many bytes at the end of a text may begin a word.
@@ -295,8 +294,9 @@ func (r *Reader) withoutArguments(text string, done bool) (n int, id string, m m
 func (r *Reader) noCall(content *strings.Builder) {
 	r.state = callDone
 	if r.index == 0 {
-		content.WriteString(r.taken)
-		r.taken, r.state = "", callContent
+		n := min(len(r.taken)-len(strings.TrimLeft(r.taken, space))+1, len(r.taken)) // a mark may begin behind
+		content.WriteString(r.taken[:n])
+		r.held, r.state = r.taken[n:]+r.held, callContent
 	}
 }
 
