@@ -195,7 +195,8 @@ func (r *Reader) content(out *strings.Builder, done bool) bool {
 	before, best := len(strings.TrimRight(r.held[:at], space)), matchNone
 	for _, way := range r.ways { // several may have the mark
 		n, id, m := way.After.trimmed().match(r.held[at:])
-		if best = max(best, m); m == matchWhole {
+		best = max(best, m)
+		if m == matchWhole {
 			out.WriteString(r.held[:before])
 			r.form = way
 			r.begin(r.held[before:], at-before+n, id)

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -176,15 +177,19 @@ func (c *schemas) readArguments(parameters string, f *callform.Form) (*expr, err
 	}
 	a := &f.Arguments
 	c.notation = a.Nested
-	if a.Object {
-		rule, err := c.read(parameters, anObject)
-		return seq(c.g.callText(a.Open), refer(rule)), err
+	if a.Object { // which is the same in each way to begin a call
+		var err error
+		whole := c.once("object "+parameters, func() *expr {
+			rule, wrong := c.read(parameters, anObject)
+			err = wrong
+			return refer(rule)
+		})
+		return seq(c.part(a.Open), whole), err
 	}
 	if err := c.open(parameters); err != nil {
 		return nil, err
 	}
-	w := &writing{plain: true,
-		open: c.g.callText(a.Open), none: c.g.callText(a.None), between: c.g.callText(a.Between), end: empty(),
+	w := &writing{plain: true, open: c.part(a.Open), none: c.part(a.None), between: c.part(a.Between), end: empty(),
 		pair: func(name string, value conj) *expr { return seq(literal(name), c.argument(value, f)) },
 		free: func(name *expr, value conj) *expr { return seq(name, c.argument(value, f)) }}
 	e := alt()
@@ -192,6 +197,11 @@ func (c *schemas) readArguments(parameters string, f *callform.Form) (*expr, err
 		e.kids = append(e.kids, c.writeObject(s, w))
 	}
 	return e, c.err
+}
+
+// part matches a part of the text of calls, which all arguments share.
+func (c *schemas) part(t callform.Text) *expr {
+	return c.once(fmt.Sprint("part ", t), func() *expr { return c.g.callText(t) })
 }
 
 // argument matches the value of an argument with what stands around it.
@@ -222,14 +232,19 @@ func (c *schemas) argument(value conj, f *callform.Form) *expr {
 		if len(other.kids) > 0 && form.Assign.String() == a.Other.Assign.String() {
 			r.mixed = &a.Words
 		}
+		texts := alt()
 		for _, s := range shapes {
 			if s.kind == isString {
-				text.kids = append(text.kids, seq(c.g.callText(form.Assign), c.plainString(s, r), c.g.callText(form.Close)))
+				name := fmt.Sprint("text ", i, r.mixed != nil, s.key(false))
+				texts.kids = append(texts.kids, c.once(name, func() *expr { return c.plainString(s, r) }))
 			}
+		}
+		if len(texts.kids) > 0 {
+			text.kids = append(text.kids, seq(c.part(form.Assign), texts, c.part(form.Close)))
 		}
 	}
 	if len(other.kids) > 0 {
-		text.kids = append(text.kids, seq(c.g.callText(a.Other.Assign), other, c.g.callText(a.Other.Close)))
+		text.kids = append(text.kids, seq(c.part(a.Other.Assign), other, c.part(a.Other.Close)))
 	}
 	return c.g.rule("an argument", text)
 }

@@ -16,10 +16,10 @@ func (c *schemas) emit(s *shape) *expr {
 	}
 	switch s.kind {
 	case isNumber:
-		return c.emitNumber(s)
+		return c.once("number "+s.key(false), func() *expr { return c.emitNumber(s) })
 	case isString:
 		if c.notation.Quote != callform.JSON.Quote {
-			return c.emitPlainString(s)
+			return c.once("plain "+s.key(false), func() *expr { return c.emitPlainString(s) })
 		}
 		text := c.once("string "+s.key(false), func() *expr { return c.emitString(s) })
 		return seq(literal(`"`), text, literal(`"`))

@@ -51,6 +51,7 @@ func (c *schemas) open(source string) error {
 		return err
 	}
 	c.root = place{at: "#", base: &url.URL{}}.sub(root)
+	c.before = len(c.g.rules) - c.paired
 	c.known = map[string]int{}
 	c.ids = map[string]place{}
 	c.anchors = map[string]place{}
@@ -116,6 +117,7 @@ type schemas struct {
 	anchors  map[string]place // dynamic ones
 	depth    int
 	paired   int   // rules of products of patterns
+	before   int   // other rules, of earlier documents
 	work     int   // shapes that schemas were applied to
 	most     int   // that they may be applied to
 	denying  int   // depth of negations
@@ -259,7 +261,7 @@ func (c *schemas) value(all conj) int {
 	}
 	rule := c.g.add(name, nothing())
 	c.known[key] = rule
-	if len(c.g.rules)-c.paired > maxRules && c.err == nil {
+	if len(c.g.rules)-c.paired-c.before > maxRules && c.err == nil {
 		c.err = fmt.Errorf("%s: the schema takes more than %d rules: make it simpler", all[0].at, maxRules)
 	}
 	if c.err != nil {

@@ -187,19 +187,25 @@ func (s *Source) readTools() (g *grammar, root int, within *expr, err error) {
 	calls, behind := alt(), alt()
 	within = nothing()
 	var marks []string
+	made := map[string]*expr{} // calls, by what stands behind their names
 	for _, f := range f.Ways() {
-		call := alt()
-		for _, tool := range s.Tools {
-			arguments, err := c.readArguments(tool.Parameters, f)
-			if err != nil {
-				return nil, 0, nil, &ToolError{tool.Name, err}
-			}
-			call.kids = append(call.kids, seq(literal(tool.Name), arguments))
-		}
-		if call.isNothing() {
+		if len(s.Tools) == 0 {
 			break
 		}
-		one := g.rule("a call", call)
+		open := f.Arguments.Open.String()
+		one := made[open]
+		if one == nil {
+			call := alt()
+			for _, tool := range s.Tools {
+				arguments, err := c.readArguments(tool.Parameters, f)
+				if err != nil {
+					return nil, 0, nil, &ToolError{tool.Name, err}
+				}
+				call.kids = append(call.kids, seq(literal(tool.Name), arguments))
+			}
+			one = g.rule("a call", call)
+			made[open] = one
+		}
 		rest := seq(g.callText(f.Last), maybe(g.callText(f.Closes)), space(1))
 		if !s.Single && len(f.Next) > 0 {
 			rest = seq(star(seq(g.callText(f.Next), one)), rest)

@@ -133,6 +133,30 @@ func TestArgumentsAreAnObject(t *testing.T) {
 	}
 }
 
+// As many tools as agents offer have a grammar in every form, with reasoning too.
+func TestManyTools(t *testing.T) {
+	var properties []string
+	for i, schema := range []string{`{"type": "string"}`, `{"type": "string", "maxLength": 2000}`, `{"type": "string"}`,
+		`{"type": ["string", "null"]}`, `{"type": "integer", "minimum": -9007199254740991, "maximum": 9007199254740991}`,
+		`{"enum": ["open", "closed", "all"]}`, `{"type": "boolean"}`, `{"type": "array", "items": {"type": "string"}}`,
+		`{"type": "string", "format": "uri"}`, `{"type": "array", "items": {"type": "object", "properties": {"content": ` +
+			`{"type": "string"}, "status": {"enum": ["pending", "completed"]}}, "required": ["content", "status"]}}`} {
+		properties = append(properties, fmt.Sprintf(`"property_%d": %s`, i, schema))
+	}
+	s := Source{Thinking: true, Marks: callform.AllMarks[0]}
+	for i := range 128 {
+		own := fmt.Sprintf(`"own_%d": {"type": "string"}`, i)
+		parameters := `{"type": "object", "properties": {` + strings.Join(append(properties, own), ", ") + "}}"
+		s.Tools = append(s.Tools, Tool{fmt.Sprintf("mcp__server__tool_%d", i), parameters})
+	}
+	for _, name := range []string{"hermes", "gptoss", "qwen-coder", "glm", "minimax", "dsml", "cdata", "lfm", "gemma"} {
+		s.Form = formOf(t, name)
+		if _, err := s.Compile(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // templates are the templates of calls: our own, and those in the folder GROVE_TEMPLATES.
 func templates(t *testing.T) map[string]string {
 	all := maps.Clone(calltest.Templates)
