@@ -1,4 +1,4 @@
-// Which requests run, and what their memory is.
+// Admission: which requests run, and how much memory they take.
 
 package engine
 
@@ -15,11 +15,11 @@ import (
 	"github.com/grovellm/grove/internal/speculate"
 )
 
-// ageing is how long a request waits before it counts as one of the next higher priority.
+// ageing is how long a request waits before its priority rises by one.
 const ageing = 10 * time.Second
 
-// order compares waiting requests: by priority, which grows with the time waited; then by how little the key was
-// served, and the tenant; then by the deadline of the first token; then in the order of Submit.
+// order compares waiting requests: by priority, which rises with the time waited; then by how little their keys, and
+// then their tenants, have been served; then by the deadline of the first token; then by the order of Submit.
 func (e *Engine) order(a, b *job) int {
 	return cmp.Or(
 		comparePriorities(b, a, time.Now()),
@@ -29,8 +29,8 @@ func (e *Engine) order(a, b *job) int {
 		cmp.Compare(a.number, b.number))
 }
 
-// comparePriorities compares the priorities of requests with what they gained by waiting. The sums
-// are computed in 128 bits: a client may ask for any priority.
+// comparePriorities compares the priorities of requests, including what they gained by waiting. The
+// sums are computed in 128 bits: a client may ask for any priority.
 func comparePriorities(a, b *job, now time.Time) int {
 	sum := func(j *job) (high int64, low uint64) {
 		low, carry := bits.Add64(uint64(j.Priority), uint64(now.Sub(j.began)/ageing), 0)
@@ -49,25 +49,25 @@ func compareDeadlines(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// share is what requests of a key or a tenant got. The engine's has those of keys as its parts, and
-// theirs are those of tenants.
+// share is the service that requests of a key or a tenant have received. The parts of the engine's
+// share are those of keys, and the parts of a key's share are those of tenants.
 type share struct {
-	whole  *share            // that it is a part of; nil: it is the engine's
+	whole  *share            // the share that it is a part of; nil: it is the engine's
 	parts  map[uint64]*share // by the hash of the name, which a client may make long; nil without requests
 	jobs   int               // waiting and running
 	waits  int               // of those, waiting
 	served float64           // tokens
-	turn   float64           // what the least served of the parts that waited had when the last request started
+	turn   float64           // served of the least served waiting part when the last request started
 }
 
-// mostParts bounds what is remembered of keys, and of tenants of a key, without requests.
+// mostParts limits how many keys, and tenants of a key, are remembered without requests.
 const mostParts = 4096
 
-// nameSeed is that of the hashes of names.
+// nameSeed is the seed of the hashes of names.
 var nameSeed = maphash.MakeSeed()
 
-// part returns the part of a name that a request comes for. One of which none waits counts from the turn at least, so
-// that who asks for little, or nothing, saves nothing up.
+// part returns the part with the name of a new request. A part without waiting requests counts from the turn at least,
+// so that a client that asks for little or nothing builds up no credit.
 func (s *share) part(name string) *share {
 	if s.jobs == 0 {
 		s.parts = map[uint64]*share{}
@@ -88,8 +88,8 @@ func (s *share) part(name string) *share {
 	return p
 }
 
-// count notes that requests came or went, that they wait or started, or that they got tokens. A share without requests
-// forgets its parts.
+// count records that requests came or went, that they wait or started, or that they got tokens. A share without
+// requests forgets its parts.
 func (j *job) count(jobs, waits, tokens int) {
 	for s := j.share; s != nil; s = s.whole {
 		s.jobs += jobs
@@ -101,7 +101,7 @@ func (j *job) count(jobs, waits, tokens int) {
 	}
 }
 
-// starts notes that a request which waited starts, and computes so many tokens of its prompt.
+// starts records that a waiting request starts and will compute so many tokens of its prompt.
 func (j *job) starts(tokens int) {
 	for s := j.share; s.whole != nil; s = s.whole {
 		least := s.served
@@ -115,7 +115,7 @@ func (j *job) starts(tokens int) {
 	j.count(0, -1, tokens)
 }
 
-// leave notes once that a request has gone.
+// leave records that a request has gone. It is called once.
 func (j *job) leave() {
 	waits := 0
 	if j.seq == nil {
@@ -125,10 +125,10 @@ func (j *job) leave() {
 	j.share = nil
 }
 
-// refuse says why a request cannot be queued now; nil: it can.
+// refuse returns the reason why a request cannot be queued now, or nil.
 func (e *Engine) refuse(r *Request) error {
 	switch {
-	case e.closed && !(e.working && r.Call.queued): // others of its call are under way, and are waited for
+	case e.closed && !(e.working && r.Call.queued): // others of its call are in progress, and Drain waits for them
 		return ErrClosed
 	case e.o.Queue > 0 && !r.Call.queued && e.full(r.Key):
 		return ErrFull
@@ -136,8 +136,8 @@ func (e *Engine) refuse(r *Request) error {
 	return nil
 }
 
-// full reports whether a request of a key finds no place in the queue. Keys that wait share its places: where others
-// have them all, twice as many may wait in all, so that the key has its share yet.
+// full reports whether the queue has no place for a request of a key. Waiting keys share its places. When other keys
+// have taken them all, up to twice as many requests may wait, so that this key still gets its share.
 func (e *Engine) full(key string) bool {
 	waiting := len(e.queue) + len(e.running) - e.o.Parallel
 	if waiting < e.o.Queue {
@@ -148,7 +148,7 @@ func (e *Engine) full(key string) bool {
 	return waiting >= 2*e.o.Queue || keys[key] > max(1, e.o.Queue/len(keys))
 }
 
-// waiting is how many requests of each key wait.
+// waiting returns how many requests of each key wait.
 func (e *Engine) waiting() map[string]int {
 	keys := map[string]int{}
 	for _, j := range e.queue {
@@ -175,7 +175,7 @@ func (e *Engine) admit() {
 	}
 }
 
-// takeTurns starts requests for which others of their call are held: these have the places, and perhaps the memory.
+// takeTurns starts requests that others of their call are held for: those have the places, and perhaps the memory.
 func (e *Engine) takeTurns() {
 	for _, j := range slices.Clone(e.queue) {
 		if j.Hold == nil {
@@ -195,7 +195,7 @@ func (e *Engine) takeTurns() {
 	}
 }
 
-// take starts a request that waits.
+// take starts a waiting request.
 func (e *Engine) take(j *job) {
 	e.queue = without(e.queue, j)
 	if err := e.begin(j); err != nil {
@@ -227,9 +227,9 @@ func (e *Engine) begin(j *job) error {
 	}
 	switch {
 	case len(j.text) > len(j.Prompt):
-		r.PromptLogits = false // the callers have had them
+		r.PromptLogits = false // the callers have them already
 	case r.PromptLogits && r.Logits != nil:
-		r.Logits = j.tellLogits // and of these some, where it was stopped
+		r.Logits = j.tellLogits // the callers have some of them already if it was preempted
 	}
 	var seq *speculate.Sequence
 	var err error
@@ -253,23 +253,23 @@ func (e *Engine) begin(j *job) error {
 	return nil
 }
 
-// unused reports whether a drafter's pages have no text, and no request that runs: their drafter may be gone, and what
-// it had is not to stay because it is counted. One that comes again brings them again.
+// unused reports whether a drafter's pages hold no text and no running request uses them. Their drafter may be gone,
+// and the list must not keep its memory alive. A drafter that returns adds its pages again.
 func (e *Engine) unused(p draft.Pages) bool {
 	return p.InUse() == 0 && !slices.Contains(e.pages[:len(e.o.Pages)], p) &&
 		!slices.ContainsFunc(e.running, func(j *job) bool { return slices.Contains(j.pages, p) })
 }
 
-// whole is the memory that a request takes when it starts, at most.
+// whole returns the most memory that a request takes when it starts.
 func (e *Engine) whole(j *job) int64 { return e.textBytes(&j.Request, len(j.text)+j.nodes()) }
 
 // takesPart reports whether the request is not held.
 func (j *job) takesPart() bool { return j.Hold == nil || !j.Hold() }
 
-// chunk is how many rows a step computes at most of what the request's prompt has.
+// chunk returns the most rows of the request's prompt that a step computes.
 func (j *job) chunk() int { return min(speculate.DefaultChunk, len(j.text)) }
 
-// tellLogits tells the caller of logits of the next place, and of none a second time.
+// tellLogits passes logits to the caller, unless it already has those of that place.
 func (j *job) tellLogits(place int, token int32, logits []float32) {
 	if place > j.reported {
 		j.reported = place
@@ -277,10 +277,10 @@ func (j *job) tellLogits(place int, token int32, logits []float32) {
 	}
 }
 
-// nodes is how many nodes the request's trees have at most.
+// nodes returns the most nodes that the request's trees have.
 func (j *job) nodes() int { return cmp.Or(j.Budget, speculate.DefaultBudget) }
 
-// rowBytes is the memory that a token of a request's text takes, at most.
+// rowBytes returns the most memory that a token of a request's text takes.
 func (e *Engine) rowBytes(r *Request) (bytes int64) {
 	for _, p := range e.o.Pages {
 		bytes += int64(p.RowBytes())
@@ -291,8 +291,8 @@ func (e *Engine) rowBytes(r *Request) (bytes int64) {
 	return bytes
 }
 
-// textBytes is the memory that so many tokens of a request's text take, at most. The target frees
-// rows that its layers with windows do not see any more.
+// textBytes returns the most memory that so many tokens of a request's text take. The target frees
+// rows that its layers with windows no longer see.
 func (e *Engine) textBytes(r *Request, tokens int) (bytes int64) {
 	for _, p := range e.o.Pages {
 		bytes += p.TextBytes(tokens, cmp.Or(e.o.Loop.Chunk, speculate.DefaultChunk))
@@ -303,7 +303,7 @@ func (e *Engine) textBytes(r *Request, tokens int) (bytes int64) {
 	return bytes
 }
 
-// inUse is the memory of all keys and values.
+// inUse returns the memory of all keys and values.
 func (e *Engine) inUse() (bytes int64) {
 	for _, p := range e.pages {
 		bytes += p.InUse()
@@ -311,7 +311,7 @@ func (e *Engine) inUse() (bytes int64) {
 	return bytes
 }
 
-// fits reports whether so many bytes more are within the limit, and drops prefixes to make it so.
+// fits reports whether so many more bytes fit within the limit. It drops prefixes to make room.
 func (e *Engine) fits(bytes int64) bool {
 	limit := e.o.CacheMemory
 	if limit == 0 {
@@ -320,7 +320,7 @@ func (e *Engine) fits(bytes int64) bool {
 	for e.inUse()+bytes > limit && len(e.prefixes.list) > 0 {
 		before := e.inUse()
 		e.prefixes.drop(1)
-		if e.disk != nil && e.inUse() == before { // what waits to be written may share all of its pages
+		if e.disk != nil && e.inUse() == before { // a text that waits to be written may share all its pages
 			e.disk.release()
 		}
 	}
@@ -330,9 +330,9 @@ func (e *Engine) fits(bytes int64) bool {
 	return e.inUse()+bytes <= limit
 }
 
-// makeRoom sees to it that the next step fits into the memory. It preempts requests while it does not: the one of
-// the lowest priority that began last. The last one left goes on with smaller trees, and without its drafter where that
-// has the memory that the text itself needs.
+// makeRoom makes the next step fit into memory. While it does not fit, makeRoom preempts requests: of those with the
+// lowest priority the one that began last. The only one left goes on with smaller trees, and without its drafter if
+// the drafter holds memory that the text itself needs.
 func (e *Engine) makeRoom() {
 	if e.o.CacheMemory == 0 {
 		return
@@ -361,7 +361,7 @@ func (e *Engine) makeRoom() {
 			}
 			rows := int(left/e.rowBytes(&j.Request)) - nn.PageRows
 			short := rows < 1 || j.reading() && rows < j.chunk()
-			if short && j.Drafter != nil && e.restoring == 0 { // what is restored will be a prefix, and goes then
+			if short && j.Drafter != nil && e.restoring == 0 { // what is being restored becomes a prefix, which is then dropped
 				j.seq.Dismiss()
 				j.Drafter, j.pages = nil, nil
 				continue
@@ -375,8 +375,8 @@ func (e *Engine) makeRoom() {
 	}
 }
 
-// preempt stops a running request and queues it again. Its text so far is its prompt then, and goes
-// on as it would have. It starts again when another one has ended: until then the others' texts
+// preempt stops a running request and queues it again. Its text so far becomes its prompt, and goes
+// on as it would have. It starts again once another request has ended: until then the others' texts
 // only grow, and it would be stopped again.
 func (e *Engine) preempt(j *job) {
 	e.stats.Preempted++
@@ -391,7 +391,7 @@ func (e *Engine) preempt(j *job) {
 	e.queue = append(e.queue, j)
 }
 
-// account adds what a sequence that ends came to, to its drafter's figures.
+// account adds the statistics of a sequence that ends to its drafter's.
 func (e *Engine) account(j *job) {
 	if j.Name == "" {
 		return

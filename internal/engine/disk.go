@@ -1,4 +1,4 @@
-// Prefixes in files, for prompts that begin alike after the program was started again.
+// Prefixes in files, for prompts that begin alike after the program is started again.
 
 package engine
 
@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// blockPages are the pages of a file: a longer block loses more rows at the end of a text, a
-	// shorter one makes more files.
+	// blockPages is the number of pages in a file. Longer blocks lose more rows at the end of a text;
+	// shorter ones make more files.
 	blockPages = 4
 	blockRows  = blockPages * nn.PageRows
 
-	// mostSaves is how many texts may wait until they are written. What comes then is not written: the
-	// next turn has it too.
+	// mostSaves is how many texts may wait to be written. Further texts are not written: the next turn
+	// of the conversation contains them too.
 	mostSaves = 4
 )
 
 // disk keeps prefixes in a store.
 type disk struct {
 	store  *pagestore.Store
-	model  string // what tells its rows from those of others
+	model  string // distinguishes its rows from other models'
 	report func(error)
 
 	reading sync.Mutex // held while prefixes are read: requests that begin alike read them once
@@ -42,7 +42,7 @@ type disk struct {
 	writing bool   // the goroutine writes one
 	closed  bool
 	ended   chan struct{} // closed when the goroutine has ended
-	hurry   atomic.Bool   // it is to end early what it writes
+	hurry   atomic.Bool   // tells the goroutine to stop writing early
 }
 
 // save is a text to be written.
@@ -50,7 +50,7 @@ type save struct {
 	tenant string
 	text   []int32
 	cache  *nn.Cache // a fork
-	rows   *nn.Cache // of the drafter, of the text read; nil: there are none
+	rows   *nn.Cache // the drafter's, of the text in read; nil: none
 	read   []int32
 	of     string // Request.Rows
 }
@@ -69,10 +69,10 @@ func newDisk(store *pagestore.Store, model string, report func(error)) *disk {
 	return d
 }
 
-// closeTime is how long close waits at most: a server that is told to end is killed soon after.
+// closeTime is the longest that close waits: a server that is asked to end is killed soon after.
 var closeTime = 10 * time.Second
 
-// close waits until what was kept is written, as far as there is time.
+// close waits until the kept prefixes are written, as far as closeTime allows.
 func (d *disk) close() {
 	defer time.AfterFunc(closeTime, d.release).Stop()
 	d.mu.Lock()
@@ -82,7 +82,7 @@ func (d *disk) close() {
 	<-d.ended
 }
 
-// release gives back the memory of what is not written yet. Blocks that are written stay.
+// release frees the memory of texts that are not written yet. Blocks already written stay.
 func (d *disk) release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,12 +97,12 @@ func (d *disk) release() {
 	d.hurry.Store(false)
 }
 
-// chain is the keys of the whole blocks of a text.
+// chain returns the keys of the whole blocks of a text.
 func (d *disk) chain(tenant string, text []int32) []pagestore.Key {
 	return chainOf(pagestore.Root(d.model, tenant), text, 0)
 }
 
-// chainOfRows is the keys of a drafter's blocks, whose last rows are made of the token behind the block.
+// chainOfRows returns the keys of a drafter's blocks, whose last rows also depend on the token after the block.
 func (d *disk) chainOfRows(tenant, of string, mem *nn.Pages, text []int32) []pagestore.Key {
 	return chainOf(pagestore.Root(d.model, tenant, of, mem.Layout()), text, 1)
 }
@@ -116,21 +116,21 @@ func chainOf(k pagestore.Key, text []int32, behind int) []pagestore.Key {
 	return chain
 }
 
-// ending is the key of what a model with recurrent layers needs, beside the whole blocks, to go on behind so many pages
-// of a text: the pages behind the blocks, and the states. There is at least one block.
+// ending returns the key of the file that a model with recurrent layers needs, besides the whole blocks, to go on after
+// so many pages of a text. It has the pages after the blocks, and the states. There is at least one block.
 func ending(chain []pagestore.Key, text []int32, pages int) pagestore.Key {
 	blocks := pages / blockPages
 	return chain[blocks-1].Next(text[blocks*blockRows : pages*nn.PageRows])
 }
 
-// stored is how far files have a text.
+// stored describes how much of a text is in files.
 type stored struct {
-	chain  []pagestore.Key // of its blocks, and with recurrent layers of the ending
+	chain  []pagestore.Key // keys of its blocks and, with recurrent layers, of the ending
 	blocks int
 	pages  int
 }
 
-// find returns how far files have a text, of which chain is given.
+// find returns how much of a text is in files. chain has the keys of its blocks.
 func (d *disk) find(mem *nn.Pages, chain []pagestore.Key, text []int32) stored {
 	blocks := d.store.Known(chain)
 	if mem.StateBytes() == 0 {
@@ -144,7 +144,7 @@ func (d *disk) find(mem *nn.Pages, chain []pagestore.Key, text []int32) stored {
 	return stored{}
 }
 
-// keep has a prefix written, where its rows are all there. It does not wait. of is Request.Rows.
+// keep queues a prefix to be written, if all of its rows are there. It does not wait. of is Request.Rows.
 func (d *disk) keep(q *prefix, of string) {
 	c, ok := q.cache.(*nn.Cache)
 	if !ok || !c.Whole() || len(q.text) < blockRows {
@@ -154,7 +154,7 @@ func (d *disk) keep(q *prefix, of string) {
 	defer d.mu.Unlock()
 	if len(d.waiting) < mostSaves {
 		s := save{tenant: q.tenant, text: q.text, cache: c.Fork(), of: of}
-		if of != "" && c.Pages().StateBytes() == 0 { // else a drafter cannot go on: its last row is computed once more
+		if of != "" && c.Pages().StateBytes() == 0 { // with states a drafter could not go on: its last row is computed again
 			s.rows, s.read = q.kept.Rows()
 		}
 		d.waiting = append(d.waiting, s)
@@ -162,7 +162,7 @@ func (d *disk) keep(q *prefix, of string) {
 	}
 }
 
-// work writes what is kept.
+// work writes the queued prefixes.
 func (d *disk) work() {
 	defer close(d.ended)
 	d.mu.Lock()
@@ -188,7 +188,7 @@ func (d *disk) work() {
 	}
 }
 
-// write writes the blocks of a text that are not there, and what recurrent layers need behind them.
+// write writes the blocks of a text that are not in files yet, and the endings that recurrent layers need.
 func (d *disk) write(s *save) (err error) {
 	defer par.Recover("engine: the files of a prompt", &err)
 	chain := d.chain(s.tenant, s.text)
@@ -225,7 +225,7 @@ func (d *disk) write(s *save) (err error) {
 	return err
 }
 
-// writeBlocks writes the blocks of a cache that are not there.
+// writeBlocks writes the blocks of a cache that are not in files yet.
 func (d *disk) writeBlocks(cache *nn.Cache, chain []pagestore.Key) error {
 	for i := d.store.Known(chain); i < len(chain) && !d.hurry.Load(); i++ {
 		err := d.store.Write(chain[i], cache.Pages().PageBytes()*blockPages, func(w io.Writer) error {
@@ -238,12 +238,12 @@ func (d *disk) writeBlocks(cache *nn.Cache, chain []pagestore.Key) error {
 	return nil
 }
 
-// endingBytes is the size of the file of an ending that has so many pages.
+// endingBytes returns the size of the file of an ending with so many pages.
 func endingBytes(mem *nn.Pages, pages int) int64 {
 	return mem.PageBytes()*int64(pages) + int64(mem.StateBytes())
 }
 
-// restore reads the prefix of a request's prompt, where files have many more rows of it than memory.
+// restore reads the prefix of a request's prompt if files have many more rows of it than memory.
 func (e *Engine) restore(r *Request) {
 	d := e.disk
 	if d == nil || r.Private || r.Fresh || r.PromptLogits || len(r.Prompt) <= blockRows {
@@ -288,13 +288,13 @@ func (e *Engine) restore(r *Request) {
 	e.prefixes.put(e, q)
 }
 
-// restoreRows reads what a request's drafter had of the first rows of the prompt; nil if files have none of it.
+// restoreRows reads a request's drafter's rows of the beginning of the prompt. It returns nil if files have none.
 func (e *Engine) restoreRows(r *Request, rows int) *speculate.Kept {
 	e.passing.Lock()
 	k, cache, err := e.loop.NewKept(r.Drafter)
 	e.passing.Unlock()
 	if k == nil || err != nil {
-		return nil // its start will fail in the same way
+		return nil // starting the request will fail in the same way
 	}
 	d := e.disk
 	chain := d.chainOfRows(r.Tenant, r.Rows, cache.Pages(), r.Prompt[:rows+1])
@@ -312,7 +312,7 @@ func (e *Engine) restoreRows(r *Request, rows int) *speculate.Kept {
 	return k
 }
 
-// fitsBetweenSteps is fits in another goroutine than the engine's, for what is restored then.
+// fitsBetweenSteps is fits for goroutines other than the engine's. It reserves the bytes for what is being restored.
 func (e *Engine) fitsBetweenSteps(bytes int64) bool {
 	e.passing.Lock()
 	defer e.passing.Unlock()
@@ -325,8 +325,8 @@ func (e *Engine) fitsBetweenSteps(bytes int64) bool {
 	return true
 }
 
-// read reads what files have of a text into an empty cache: up to the first damaged block, with recurrent layers all or
-// nothing.
+// read reads the stored part of a text into an empty cache: up to the first damaged block, or with recurrent layers all
+// or nothing.
 func (d *disk) read(cache *nn.Cache, s *stored) error {
 	mem := cache.Pages()
 	for i, k := range s.chain {
@@ -354,7 +354,7 @@ func (d *disk) read(cache *nn.Cache, s *stored) error {
 	return nil
 }
 
-// known is how many rows of a request's prompt memory has, or has soon. The engine is locked.
+// known returns how many rows of a request's prompt are in memory, or soon will be. The engine is locked.
 func (e *Engine) known(r *Request) (rows int) {
 	for _, q := range e.prefixes.list {
 		if q.tenant == r.Tenant {

@@ -21,43 +21,43 @@ import (
 
 // Options of an engine.
 type Options struct {
-	Parallel int // requests that run at the same time at most; 0: DefaultParallel
-	Queue    int // requests that may wait, beside as many as Parallel leaves free; 0: no limit. See Engine.full
+	Parallel int // most requests that run at the same time; 0: DefaultParallel
+	Queue    int // most requests that wait, not counting those that free places will take; 0: no limit. See Engine.full
 
-	// CacheMemory bounds the memory of keys and values, the drafters' included, in bytes; 0: none. Prefixes are what
-	// requests that ended leave there for prompts that begin alike. They are dropped first, and without a limit take
-	// half as much as is still Available at most, or DefaultPrefixMemory if that is more.
+	// CacheMemory limits the memory of keys and values, including the drafters', in bytes; 0: no limit. Requests that
+	// end leave prefixes there, for prompts that begin alike. Prefixes are dropped first. Without a limit they take at
+	// most half of what is still Available, or DefaultPrefixMemory if that is more.
 	CacheMemory int64
-	Available   func() int64 // memory that the program can take yet, in bytes, 0: not known; nil: what the system says
+	Available   func() int64 // memory that the program can still take, in bytes, 0: not known; nil: ask the system
 
 	Pages []*nn.Pages // where the target keeps keys and values
-	Ready int         // rows of them for which memory is taken from the system when all requests have ended
+	Ready int         // rows whose memory is taken from the system in advance, once all requests have ended
 
-	// Disk keeps prefixes in files; nil: none are. Model names what their rows depend on beside the
-	// text. Close does not close it.
+	// Disk keeps prefixes in files; nil: none are kept there. Model identifies what
+	// their rows depend on besides the text. Close does not close Disk.
 	Disk  *pagestore.Store
 	Model string
 
-	Name string // of the model, for the log; empty: not known
+	Name string // the model's, for the log; empty: not known
 	Loop speculate.Options
 }
 
-// What options are where they are 0.
+// Defaults of options that are 0.
 const (
 	DefaultParallel     = 64
-	DefaultPrefixMemory = 256 << 20 // in any case; more where there is memory
+	DefaultPrefixMemory = 256 << 20 // always allowed; more where there is memory
 )
 
 const (
-	// promptSlowdown and promptTime bound how long requests that decode wait for prompts. A step that reads
-	// prompts beside them takes about so many times as long as late steps without: half of the time goes to each.
-	// At 3, prompts would take two thirds of the time, and gaps between tokens would be half as long again.
-	// But it may always take promptTime: 20 tokens/s come faster than people read. Short prompts are read
-	// at once then, and more requests share a pass. SmolLM2 with 4, 8 and 16 callers who come at once gives 1.05 to
+	// promptSlowdown and promptTime limit how long decoding requests wait for prompts. A step that also reads prompts
+	// takes about promptSlowdown times as long as recent steps without prompts: each kind of work gets half of the
+	// time. At 3, prompts would take two thirds of the time, and gaps between tokens would be half as long again.
+	// A step may always take promptTime: 20 tokens/s come faster than people read. Short prompts are then read at
+	// once, and more requests share a pass. With 4, 8 and 16 callers that arrive together, SmolLM2 gives 1.05 to
 	// 1.07 times the tokens/s, and first tokens after .6 of the time; 100 ms bring no more.
 	promptSlowdown = 2
 	promptTime     = 50 * time.Millisecond
-	stepMemory     = 8 // steps whose time counts
+	stepMemory     = 8 // steps that the averages of times and pace look back on
 )
 
 // Request is one text to generate.
@@ -66,46 +66,46 @@ type Request struct {
 	Prompt []int32
 
 	Priority int       // higher ones start first
-	Tenant   string    // tenants share their key's part of the machine evenly, and no prefixes with each other
-	Key      string    // keys share the machine evenly; empty: it is the tenant
-	Deadline time.Time // of the first token: of a tenant's requests the most urgent starts first, those without one last
+	Tenant   string    // tenants share their key's part of the machine evenly; they never share prefixes
+	Key      string    // keys share the machine evenly; empty: Tenant
+	Deadline time.Time // of the first token: a tenant's most urgent request starts first, those without a deadline last
 	Fresh    bool      // the whole prompt is computed, even where there is a prefix
-	Private  bool      // what it computes is kept in memory alone
-	Call     *Call     // that it belongs to, where others do too
-	Once     bool      // no other request has its drafter, of which nothing is kept
-	Rows     string    // what tells the drafter's rows from those of others, in files; empty: they are not kept there
+	Private  bool      // its rows are kept in memory only
+	Call     *Call     // the call that it belongs to, if it has several requests
+	Once     bool      // no other request uses its drafter: none of the drafter's state is kept
+	Rows     string    // distinguishes the drafter's rows from other drafters' in files; empty: not kept there
 
-	// Step is called after every step that emitted tokens, and Done once, when the request has ended: err is nil where the
-	// text came to its end. The engine is locked meanwhile: both must not block nor call it.
+	// Step is called after every step that emitted tokens. Done is called once, when the request has ended: err is nil
+	// if the text is complete. The engine is locked during both: they must neither block nor call it.
 	Step func(*Update)
 	Done func(err error)
 
-	// Hold, where given, is asked before every step. While it returns true the request takes no part.
-	// Wake has it asked again.
+	// Hold, if not nil, is called before every step. While it returns true the request takes no part.
+	// Wake makes the engine call it again.
 	Hold func() bool
 
 	pages []draft.Pages // the drafter's
 }
 
-// Call is what several requests belong to. Once one of them is queued all are, even where the queue is full or the
-// engine drains.
+// Call groups several requests. Once one of them has been queued the engine accepts the others too, even if the queue
+// is full or the engine drains.
 type Call struct {
 	Tokens atomic.Int64 // emitted so far
-	Unseen bool         // the prompts alone are wanted: the tokens are not counted
+	Unseen bool         // only the prompts are wanted: the tokens are not counted
 
 	queued bool
 }
 
-// Queued reports whether one of its requests was. It is asked when all have ended.
+// Queued reports whether any of the call's requests was queued. Call it only once they have all ended.
 func (c *Call) Queued() bool { return c.queued }
 
-// Update is what a step brought to a request. It lasts for the call.
+// Update is the outcome of a step for a request. It is valid until Step returns.
 type Update struct {
 	Tokens []int32          // emitted
-	Tree   *tree.Tree       // what the round verified; nil where the tokens come from the prompt's last row
-	Path   []int32          // its nodes that were accepted, the root first
+	Tree   *tree.Tree       // verified in the round; nil if the tokens come from the prompt's last row
+	Path   []int32          // the tree's accepted nodes, the root first
 	Budget int              // nodes that the controller allowed the tree
-	Finish speculate.Finish // Running too where the request fails: Done says so
+	Finish speculate.Finish // Running also if the request fails: Done says so
 	Stats  *speculate.Stats // of the request so far
 }
 
@@ -114,11 +114,11 @@ type Engine struct {
 	target speculate.Target
 	loop   *speculate.Loop
 	o      Options
-	pages  []draft.Pages // of the target, and of drafters that run or have texts
-	disk   *disk         // nil: prefixes are kept in memory alone
+	pages  []draft.Pages // of the target, and of drafters that run or hold texts
+	disk   *disk         // nil: prefixes are kept in memory only
 
-	// passing is held while the loop steps. Who drops prefixes in another goroutine takes it before mu: a drafter, whose
-	// memory of a prefix is closed then, is used by one at a time.
+	// passing is held while the loop steps. Other goroutines take it before mu to drop prefixes: that closes drafters'
+	// states, and only one goroutine may use a drafter at a time.
 	passing sync.Mutex
 
 	mu        sync.Mutex
@@ -127,20 +127,20 @@ type Engine struct {
 	working   bool      // the goroutine runs
 	closed    bool
 	stats     Stats
-	share     share            // of the keys
+	share     share            // of all keys
 	speeds    map[string]speed // by drafter
-	restoring int64            // bytes at most of the prefix that is being read from files
+	restoring int64            // most bytes of the prefix that is being read from files
 	idle      chan struct{}    // closed when nothing is left to do; nil while nobody waits for that
 
-	// These change under mu, in the goroutine alone; but for Forget and Close, which drop prefixes.
+	// These change under mu, and only in the goroutine, except that Forget and Close drop prefixes.
 	running  []*job
 	ended    int // requests that ran and have ended
 	prefixes prefixes
 
-	// These only the goroutine uses.
-	usual    float64 // seconds of late steps without prompts
-	pace     float64 // share of the limit that the loop is asked to keep, so that steps do
-	stepping []*job  // of those running: that take part in the step
+	// Only the goroutine uses these.
+	usual    float64 // seconds of recent steps without prompts
+	pace     float64 // share of the time limit given to the loop, so that steps stay within the whole
+	stepping []*job  // the running requests that take part in the step
 	step     []*speculate.Sequence
 	asked    askedContext
 }
@@ -149,20 +149,20 @@ type Engine struct {
 type job struct {
 	Request
 	ctx     context.Context
-	unwatch func() bool // the engine is no longer told of the context's end
+	unwatch func() bool // stops watching for the context's end
 
 	seq    *speculate.Sequence // while it runs
 	text   []int32             // prompt and output
 	stats  speculate.Stats     // of the sequences before seq
 	whole  speculate.Stats     // stats and seq's
 	began  time.Time           // when it was submitted
-	start  time.Time           // when it began to run; the last one that did is preempted first
+	start  time.Time           // when it began to run; the latest to begin is preempted first
 	number int64               // in the order of Submit
 
 	share *share // its tenant's
 
-	reported int // the last place of which Logits was told, with PromptLogits
-	paused   int // it waits until so many requests that ran have ended; see preempt
+	reported int // the last place passed to Logits, with PromptLogits
+	paused   int // it waits until Engine.ended is this; see preempt
 
 	forgotten bool // it leaves no prefix
 }
@@ -209,19 +209,19 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// LittleMemoryError says that CacheMemory holds no text: Least bytes hold a short one.
+// LittleMemoryError says that CacheMemory is too small for any text: a short one needs Least bytes.
 type LittleMemoryError struct{ CacheMemory, Least int64 }
 
 func (e *LittleMemoryError) Error() string {
 	return fmt.Sprintf("%d bytes: want %d or more, for a short text", e.CacheMemory, e.Least)
 }
 
-// Context is the most tokens that prompt and output of a request may have together: the target's, or fewer where
-// CacheMemory holds no more rows of a text.
+// Context is the most tokens that a request's prompt and output may have together: the target's context, or fewer if
+// CacheMemory does not hold that many rows of a text.
 func (e *Engine) Context() int { return e.o.Loop.Context }
 
-// Submit queues a request. When ctx ends, the request does, with ctx's error. Errors of Submit itself are ErrFull,
-// ErrClosed, and requests that can never run; Done is not called then.
+// Submit queues a request. When ctx ends, so does the request, with ctx's error. Submit itself returns ErrFull,
+// ErrClosed, or an error for a request that can never run; Done is not called then.
 func (e *Engine) Submit(ctx context.Context, r Request) error {
 	r.Key = cmp.Or(r.Key, r.Tenant)
 	r.Call = cmp.Or(r.Call, new(Call))
@@ -258,8 +258,8 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 	return nil
 }
 
-// cancelled takes a request out of the queue when its context has ended. One that runs is the
-// goroutine's to end, before the next step.
+// cancelled takes a request out of the queue when its context has ended. The goroutine ends one
+// that runs, before the next step.
 func (e *Engine) cancelled(j *job) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -275,14 +275,14 @@ func (e *Engine) cancel(j *job) {
 	e.end(j, context.Cause(j.ctx))
 }
 
-// Wake has the engine ask Request.Hold again.
+// Wake makes the engine call Request.Hold again.
 func (e *Engine) Wake() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.wake.Signal()
 }
 
-// deliver tells the callers what a step brought.
+// deliver reports a step's outcome to the callers.
 func (e *Engine) deliver(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -291,15 +291,15 @@ func (e *Engine) deliver(err error) {
 	for _, j := range e.stepping {
 		switch {
 		case err != nil && j.ctx.Err() == nil:
-			e.fail(j, err) // a pass that fails without being cancelled is lost for all
+			e.fail(j, err) // a pass that fails without being cancelled fails all its requests
 		case err == nil:
 			e.update(j)
 		}
 	}
 }
 
-// update tells a caller of the tokens that came, and of the end. What a sequence that failed came
-// to in the step is told too.
+// update reports new tokens to a caller, and the end. It also reports the tokens that a sequence
+// emitted in the step in which it failed.
 func (e *Engine) update(j *job) {
 	s := j.seq
 	err := s.Err()
@@ -329,7 +329,7 @@ func (e *Engine) update(j *job) {
 	}
 }
 
-// sum adds up what the request's sequences cost, as if there had been one.
+// sum adds up the statistics of the request's sequences, as if there had been only one.
 func (j *job) sum() {
 	first := j.stats.Tokens == 0 // no sequence before seq had a token
 	stats, now := j.stats, j.seq.Stats()
@@ -353,7 +353,7 @@ func (e *Engine) fail(j *job, err error) {
 	e.end(j, err)
 }
 
-// end takes a request out of the engine, and keeps what it computed as a prefix.
+// end takes a request out of the engine, and keeps its rows as a prefix.
 func (e *Engine) end(j *job, err error) {
 	j.unwatch()
 	j.leave()
@@ -367,7 +367,7 @@ func (e *Engine) end(j *job, err error) {
 	e.tellEnd(j, err)
 }
 
-// release closes a running request's sequence. keep says that its rows may serve other requests.
+// release closes a running request's sequence. With keep, its rows are kept for other requests.
 func (e *Engine) release(j *job, keep bool) {
 	if keep {
 		e.prefixes.add(e, j)
@@ -389,7 +389,7 @@ func without(list []*job, j *job) []*job {
 	return slices.DeleteFunc(list, func(o *job) bool { return o == j })
 }
 
-// Close ends the engine: it takes no more requests, and drops its memory. Requests that are left must have been
+// Close ends the engine: it takes no more requests, and frees its memory. Remaining requests must already have been
 // cancelled; Close waits for them.
 func (e *Engine) Close() {
 	_ = e.Drain(context.Background()) // a context that never ends
@@ -401,8 +401,8 @@ func (e *Engine) Close() {
 	e.prefixes.drop(len(e.prefixes.list))
 }
 
-// Forget drops the prefixes of a tenant, and keeps none of its requests that have not ended yet. It waits for the step
-// under way.
+// Forget drops the prefixes of a tenant. Its requests that have not ended yet will leave none. Forget waits for the
+// current step.
 func (e *Engine) Forget(tenant string) {
 	e.passing.Lock()
 	defer e.passing.Unlock()
@@ -420,8 +420,8 @@ func (e *Engine) Forget(tenant string) {
 	}
 }
 
-// Drain refuses further requests with ErrClosed, but for those of calls under way, and waits until all have ended, or
-// ctx has. It returns ctx's error if some are left.
+// Drain refuses further requests with ErrClosed, except those of calls in progress. It waits until all have ended or
+// ctx is done, and returns ctx's error if some are left.
 func (e *Engine) Drain(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true

@@ -1,4 +1,4 @@
-// Panics. Package speculate makes those of the pass, of drafters and of what requests bring errors of the requests.
+// Panics. Package speculate turns those in the pass, drafters and requests' functions into errors of the requests.
 
 package engine
 
@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/par"
 )
 
-// try calls a function, and reports what it panics with.
+// try calls a function, and reports and returns a panic in it as an error.
 func (e *Engine) try(what string, f func()) (err error) {
 	defer func() {
 		if err != nil {
@@ -20,14 +20,14 @@ func (e *Engine) try(what string, f func()) (err error) {
 	return nil
 }
 
-// Between calls a function between two steps.
+// Between calls a function between steps.
 func (e *Engine) Between(f func()) error {
 	e.passing.Lock()
 	defer e.passing.Unlock()
 	return e.try("engine: between steps", f)
 }
 
-// abandon ends all requests, and drops what was kept, after a panic of the engine itself: their state is not known.
+// abandon ends all requests and drops all prefixes after a panic of the engine itself: their state is unknown.
 func (e *Engine) abandon(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -51,7 +51,7 @@ func (e *Engine) abandon(err error) {
 	}
 }
 
-// tellStep tells a caller of a step.
+// tellStep reports a step to a caller.
 func (e *Engine) tellStep(j *job, u *Update) error {
 	if j.Step == nil {
 		return nil

@@ -1,4 +1,4 @@
-// Beginnings of texts that were computed already.
+// Prefixes: beginnings of texts that have already been computed.
 
 package engine
 
@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/internal/speculate"
 )
 
-// prefix is a text whose rows are in a cache, and what its drafter computed of it. It shares pages
-// with the caches of requests and with other prefixes.
+// prefix is a text whose rows are in a cache, with its drafter's state. It shares pages with the
+// caches of requests and with other prefixes.
 type prefix struct {
 	tenant  string
 	text    []int32 // of the cache's rows
@@ -21,18 +21,18 @@ type prefix struct {
 	bytes   int64           // memory, as if nothing were shared
 }
 
-// prefixes are those that ended requests left, the least recently used first.
+// prefixes are those that requests left when they ended, the least recently used first.
 type prefixes struct {
 	list  []*prefix
 	bytes int64 // of all
-	least int64 // they may take in any case
+	least int64 // bytes that they may always take
 }
 
 const (
-	// mostPrefixes bounds the time of a search, which compares the prompt with each.
+	// mostPrefixes limits the time of a search, which compares the prompt with each prefix.
 	mostPrefixes = 256
 
-	// leastShared is the number of tokens from which on a request waits for a prefix that another request is computing.
+	// leastShared is how many tokens a request must save to wait for a prefix that another request is computing.
 	leastShared = 2 * nn.PageRows
 )
 
@@ -43,14 +43,14 @@ type found struct {
 	made  bool // kept was made for the request, which closes it
 }
 
-// shared is how many rows of a cache a text can begin with: those of what both texts begin with,
-// but for the last token of the text, whose logits are wanted; fewer where what others need was
-// freed.
+// shared returns how many rows of a cache a text can begin with: those of the common prefix, except
+// that of the text's last token, whose logits are wanted. There are fewer if rows that they need
+// were freed.
 func shared(c speculate.Cache, cached, text []int32) int {
 	return c.Reach(min(speculate.CommonPrefix(cached, text), len(text)-1))
 }
 
-// find returns the longest prefix of a request's text, from what is kept and from what runs; nil if there is none.
+// find returns the longest prefix of a request's text among kept prefixes and running requests, or nil.
 func (p *prefixes) find(e *Engine, j *job) *found {
 	best, n := -1, 0
 	for i, q := range p.list {
@@ -85,13 +85,13 @@ func (p *prefixes) find(e *Engine, j *job) *found {
 		}
 	}
 	f.cache = e.target.ForkCache(cache)
-	if err := f.cache.Truncate(n); err != nil { // shared says that it can
+	if err := f.cache.Truncate(n); err != nil { // impossible: shared checked it
 		panic(err)
 	}
 	return f
 }
 
-// comes reports whether a running request is computing rows that j can begin with, many more than there are now.
+// comes reports whether a running request is computing many more rows that j can begin with than there are now.
 func (p *prefixes) comes(e *Engine, j *job) bool {
 	if j.Fresh || j.PromptLogits {
 		return false
@@ -115,7 +115,7 @@ func (p *prefixes) comes(e *Engine, j *job) bool {
 	return soon >= now+leastShared
 }
 
-// add keeps what a request that ends computed. Prefixes that the new one goes on from are dropped.
+// add keeps the rows of a request that ends. Prefixes that the new one extends are dropped.
 func (p *prefixes) add(e *Engine, j *job) {
 	rows := j.seq.Cache().Len()
 	if rows == 0 || j.Fresh || j.forgotten {
@@ -152,8 +152,8 @@ func (p *prefixes) put(e *Engine, q *prefix) {
 	}
 }
 
-// prefixMemory is how much prefixes may take now. Without a limit they leave twice as much to the rest of the machine:
-// another conversation, another program.
+// prefixMemory returns how much memory prefixes may take now. Without a limit they take half of what is available and
+// leave the rest for other conversations and programs.
 func (e *Engine) prefixMemory() int64 {
 	if e.o.CacheMemory > 0 {
 		return e.o.CacheMemory
@@ -161,7 +161,7 @@ func (e *Engine) prefixMemory() int64 {
 	return max(e.o.Available()/2, e.prefixes.least)
 }
 
-// drop forgets the n least recently used.
+// drop removes the n least recently used prefixes.
 func (p *prefixes) drop(n int) {
 	for range n {
 		p.remove(0)
@@ -175,7 +175,7 @@ func (p *prefixes) remove(i int) {
 	p.list = slices.Delete(p.list, i, i+1)
 }
 
-// free gives back what the prefix holds.
+// free frees the prefix's memory.
 func (q *prefix) free() {
 	q.cache.Free()
 	q.kept.Close()

@@ -14,40 +14,40 @@ var (
 	ErrClosed = errors.New("engine: it takes no more requests")
 )
 
-// Stats say what an engine is doing and what it did.
+// Stats describe what an engine is doing and what it has done.
 type Stats struct {
 	Running, Waiting int            // requests
-	Keys             map[string]int // of those that wait, how many each key has
+	Keys             map[string]int // waiting requests of each key
 
-	Submitted int64 // requests ever
-	Finished  int64 // requests that ended by themselves
-	Cancelled int64 // whose context ended
-	Failed    int64 // by an error of their own
-	Preempted int64 // times that a request gave its memory up, to go on later
+	Submitted int64 // requests ever submitted
+	Finished  int64 // requests that completed
+	Cancelled int64 // requests whose context ended
+	Failed    int64 // requests that ended with an error of their own
+	Preempted int64 // times that a request gave up its memory, to go on later
 
-	PromptTokens int64 // read, of requests that started
+	PromptTokens int64 // in the prompts of requests that started
 	CachedTokens int64 // of those, how many an earlier request had computed
 	Tokens       int64 // emitted
 
-	CacheBytes   int64 // memory of keys and values in use, kept prefixes included
-	RunningBytes int64 // what the texts of running requests take of it, at most
-	PrefixBytes  int64 // what kept prefixes take of it, at most; they share with each other and with running requests
+	CacheBytes   int64 // memory of keys and values in use, including kept prefixes
+	RunningBytes int64 // at most this much of it belongs to running requests
+	PrefixBytes  int64 // at most this much belongs to prefixes, which share with each other and with running requests
 	CacheLimit   int64 // 0: none
 
 	Files  pagestore.Stats // of the blocks of prefixes in files
-	Missed int64           // whole blocks of prompts that neither files nor memory had
+	Missed int64           // whole blocks of prompts that were in neither files nor memory
 
 	Steps    int64
-	LastStep time.Time // when the last step ended, or a layer of the one under way
+	LastStep time.Time // when the last step ended, or a layer of the current one
 	Drafters []DrafterStats
 }
 
-// DrafterStats say what a drafter brought to the requests that ended.
+// DrafterStats sum up a drafter's work for the requests that have ended.
 type DrafterStats struct {
 	Name string
 	speculate.Stats
-	Speedup float64 // tokens a second of its rounds over plain rounds' of as many requests; 0: not known yet
+	Speedup float64 // its tokens per second over those of plain rounds with as many requests; 0: not known yet
 }
 
-// speed is how many tokens the rounds of a drafter brought, and how many plain ones would have in that time.
+// speed is how many tokens a drafter's rounds emitted, and how many plain ones would have in the same time.
 type speed struct{ tokens, plain float64 }

@@ -1,4 +1,4 @@
-// The steps: which requests take part in one, how long it may take, and what its time says.
+// Steps: which requests take part in one, how long it may take, and what is learned from its time.
 
 package engine
 
@@ -31,7 +31,7 @@ func (e *Engine) work() {
 }
 
 // takeStep takes a step, if there is something to do. An error is a panic of the engine itself: the
-// loop makes those of the pass, of drafters and of callers' functions errors of the requests.
+// loop turns panics in the pass, in drafters and in callers' functions into errors of the requests.
 func (e *Engine) takeStep() (more bool, err error) {
 	defer par.Recover("engine: the step", &err)
 	if !e.choose() {
@@ -49,7 +49,7 @@ func (e *Engine) takeStep() (more bool, err error) {
 		e.keepPace(limits.Time.Seconds(), seconds)
 	}
 	e.deliver(err)
-	runtime.Gosched() // callers take what came: workers that never wait would keep them from it for 10 to 20 ms
+	runtime.Gosched() // let callers take the tokens: workers that never wait would hold them up for 10 to 20 ms
 	return true, nil
 }
 
@@ -60,7 +60,7 @@ func (e *Engine) pass(limits speculate.Limits) error {
 	return e.loop.StepWithin(e.stepContext(), e.step, limits)
 }
 
-// stepContext is what may cancel a step: a request that runs alone does.
+// stepContext is the context that may cancel a step: that of a request that runs alone.
 func (e *Engine) stepContext() context.Context {
 	e.asked.Context = context.Background()
 	if len(e.stepping) == 1 {
@@ -69,8 +69,8 @@ func (e *Engine) stepContext() context.Context {
 	return &e.asked
 }
 
-// askedContext notes when a step asks whether it has ended. A pass does at every layer: one of many rows of a large
-// model may take minutes, and is not stuck.
+// askedContext notes when a step last checked whether the context has ended. A pass checks at every layer: a pass of
+// many rows through a large model may take minutes without being stuck.
 type askedContext struct {
 	context.Context
 	last atomic.Int64 // in nanoseconds of Unix time
@@ -81,7 +81,7 @@ func (c *askedContext) Err() error {
 	return c.Context.Err()
 }
 
-// limits bound a step where some requests decode and others have prompts to read.
+// limits returns the bounds of a step in which some requests decode and others have prompts to read.
 func (e *Engine) limits() speculate.Limits {
 	decoding := 0
 	for _, j := range e.stepping {
@@ -97,15 +97,15 @@ func (e *Engine) limits() speculate.Limits {
 	return l
 }
 
-// keepPace takes the time of a step that read prompts within a limit. The loop foresees a pass by
-// its rows alone; rows of a long prompt take longer, as they attend to more. The limit shrinks until
-// such steps take as long as they should, down to the time of a step without prompts.
+// keepPace adjusts the pace to the time of a step that read prompts within a limit. The loop predicts
+// a pass's time from its rows only, but rows of a long prompt take longer, as they attend to more. The
+// limit shrinks until such steps take as long as they should, down to the time of one without prompts.
 func (e *Engine) keepPace(limit, seconds float64) {
 	whole := limit / e.pace
 	e.pace = min(max(e.pace*math.Pow(whole/seconds, 1./stepMemory), e.usual/whole), 1)
 }
 
-// learn takes the time of a step without prompts.
+// learn learns from the time of a step without prompts.
 func (e *Engine) learn(seconds float64) {
 	plain := e.loop.PlainTime(len(e.step)).Seconds()
 	e.mu.Lock()
@@ -122,7 +122,7 @@ func (e *Engine) learn(seconds float64) {
 	e.usual += (min(seconds, 2*e.usual) - e.usual) / stepMemory
 }
 
-// reading reports whether the request's prompt is not read yet.
+// reading reports whether the request's prompt is still being read.
 func (j *job) reading() bool { return len(j.seq.Output()) == 0 }
 
 // choose prepares a step. It returns false when there is nothing to do; the goroutine then ends.
@@ -163,7 +163,7 @@ func (e *Engine) choose() bool {
 	}
 }
 
-// readyMemory takes memory for some rows, without the lock, if more is to be ready and prefixes leave as much.
+// readyMemory takes memory for some rows in advance, without the lock, as far as Ready asks and prefixes leave room.
 func (e *Engine) readyMemory() bool {
 	left := e.prefixMemory() - e.inUse()
 	e.mu.Unlock()
