@@ -1,4 +1,4 @@
-// What goes wrong: panics as errors, and drafters that fail.
+// Failures: panics as errors, and drafters that fail.
 
 package speculate
 
@@ -12,8 +12,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/par"
 )
 
-// LogError is Options.Report by default: it logs an error, of a panic with its stack, by package slog's default logger.
-// It names the model, if its name is known.
+// LogError is the default of Options.Report: it logs an error with package slog's default logger, and the stack of a
+// panic. It names the model, if its name is known.
 func LogError(model string, err error) {
 	args := []any{"error", err}
 	if model != "" {
@@ -26,7 +26,7 @@ func LogError(model string, err error) {
 	slog.Error("a part of the engine failed", args...)
 }
 
-// panicked reports whether an error is a panic, and reports such a one.
+// panicked reports whether an error is a panic. If so it passes it to Options.Report.
 func (l *Loop) panicked(err error) bool {
 	if err == nil {
 		return false
@@ -39,7 +39,7 @@ func (l *Loop) panicked(err error) bool {
 	return true
 }
 
-// blame takes an error of a drafter. One that panicked is not used again.
+// blame handles a drafter's error. A drafter that panicked is not used again.
 func (l *Loop) blame(d draft.Drafter, err error) {
 	if l.panicked(err) {
 		if l.broken == nil {
@@ -49,8 +49,8 @@ func (l *Loop) blame(d draft.Drafter, err error) {
 	}
 }
 
-// runPass runs the pass of the step. Where it panics, the sequences of the pass fail, and there is a new pass for the
-// next step: the memory of the old one may be in any state.
+// runPass runs the step's pass. If it panics, the sequences of the pass fail, and the next step gets a new pass: the
+// memory of the old one may be in any state.
 func (l *Loop) runPass(ctx context.Context) error {
 	err := l.tryPass(ctx)
 	if l.panicked(err) {
@@ -69,8 +69,8 @@ func (l *Loop) tryPass(ctx context.Context) (err error) {
 	return l.pass.Run(ctx, l.rows, l.taps)
 }
 
-// failGroup takes an error of a drafter in the step: the drafter's part in the sequences that it
-// had to do with ends, and with it those whose texts are not complete.
+// failGroup handles a drafter's error in the step: the drafter's affected sequences fail. Those whose
+// texts are complete only lose the drafter.
 func (l *Loop) failGroup(g *group, err error) {
 	l.blame(g.drafter, err)
 	g.proposals = g.proposals[:0]
@@ -91,7 +91,7 @@ func (l *Loop) failGroup(g *group, err error) {
 	}
 }
 
-// Dismiss ends the drafter's part in the sequence, and frees what it has: the text goes on plainly.
+// Dismiss ends the drafter's part in the sequence, and frees its state. The sequence is then decoded plainly.
 func (s *Sequence) Dismiss() {
 	if s.state == nil {
 		return
@@ -101,7 +101,7 @@ func (s *Sequence) Dismiss() {
 	s.turn.Drafts, s.turn.Asked = false, false
 }
 
-// beginState makes a drafter's state of a sequence.
+// beginState makes a drafter's state for a sequence.
 func beginState(d draft.Drafter, o draft.Options) (s draft.State, err error) {
 	defer par.Recover("speculate: the drafter's new sequence", &err)
 	if s, err = d.Begin(o); err != nil {
@@ -110,7 +110,7 @@ func beginState(d draft.Drafter, o draft.Options) (s draft.State, err error) {
 	return s, nil
 }
 
-// endState tells the drafter's state what the sequence came to, and closes it.
+// endState passes the sequence's statistics to the drafter's state, and closes it.
 func (s *Sequence) endState() (err error) {
 	defer par.Recover("speculate: the drafter's end of a sequence", &err)
 	if e, ok := s.state.(Ender); ok {

@@ -1,4 +1,4 @@
-// Sequences that a grammar constrains: package grammar has the state after the text and at a tree's nodes.
+// Sequences constrained by a grammar: package grammar has the state after the text and at a tree's nodes.
 
 package speculate
 
@@ -8,19 +8,19 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// form is what a sequence keeps of its grammar.
+// form is a sequence's state for its grammar.
 type form struct {
 	path    *grammar.Path // nil: there is no grammar
-	drafted int           // nodes of the tree that are the drafter's; the later ones are forced
+	drafted int           // the first nodes of the tree are the drafter's, this many; the later ones are forced
 	kids    []int32
 
-	offered, taken int // forced nodes whose parents were accepted; accepted themselves
+	offered, taken int // forced nodes whose parents were accepted, and those accepted themselves
 }
 
 // GrammarError says that a sequence cannot go on under its grammar.
 type GrammarError = grammar.Error
 
-// beginGrammar finds the state after the part of the prompt that is output already.
+// beginGrammar finds the state after the part of the prompt that is already output.
 func (s *Sequence) beginGrammar() (err error) {
 	if s.r.Grammar != nil {
 		s.form.path, err = grammar.NewPath(s.r.Grammar, s.r.End, s.text[s.prompt-s.r.Written:])
@@ -28,11 +28,11 @@ func (s *Sequence) beginGrammar() (err error) {
 	return err
 }
 
-// chooseAllowed is the token that the rule chooses among those that the grammar allows.
+// chooseAllowed returns the token that the rule chooses among those that the grammar allows.
 //
-// What is chosen among all tokens, and is allowed, is also what is chosen among the allowed ones:
-// scores of tokens do not depend on each other, unless top-k, top-p or min-p leave tokens out. So a
-// mask is needed in the other cases alone.
+// If the choice among all tokens is allowed, it is also the choice among the allowed ones: scores of
+// tokens do not depend on each other, unless top-k, top-p or min-p leave tokens out. So a mask is
+// needed only in the other cases.
 func (s *Sequence) chooseAllowed(logits []float32, nodes []int32) (int32, error) {
 	l := s.loop
 	if s.rule == l.coupled && !narrows(&s.r.Sampling) {
@@ -53,8 +53,8 @@ func (s *Sequence) chooseAllowed(logits []float32, nodes []int32) (int32, error)
 	})
 }
 
-// restrict cuts the nodes that the grammar forbids off the drafter's tree, and adds the text that it forces below the
-// root and below leaves. Of a drawn tree it keeps what was drawn from the part of the distribution that is allowed.
+// restrict cuts nodes that the grammar forbids off the drafter's tree, and adds text that the grammar forces below the
+// root and below leaves. In a drawn tree it keeps the nodes drawn from the allowed part of the distribution.
 func (s *Sequence) restrict() {
 	f := &s.form
 	f.drafted = s.tree.Len()
@@ -71,12 +71,12 @@ func (s *Sequence) restrict() {
 	f.path.Force(s.tree, s.turn.Budget, s.depth)
 	s.proposed += s.tree.Len() - f.drafted
 	s.turn.Nodes = max(s.turn.Nodes, s.tree.Len())
-	// How likely the target is to spell forced text as the tokenizer does begins as if it had done so
-	// PriorWeight times of one more.
+	// The chance that the target spells forced text as the tokenizer does starts as if it had done so
+	// in PriorWeight of PriorWeight+1 cases.
 	s.turn.ForcedChance = float32(f.taken+calibrate.PriorWeight) / float32(f.offered+calibrate.PriorWeight+1)
 }
 
-// countForced notes which forced nodes the target chose.
+// countForced counts the forced nodes that the target chose.
 func (s *Sequence) countForced() {
 	f := &s.form
 	if f.drafted >= s.tree.Len() {

@@ -20,7 +20,7 @@ type group struct {
 	control   *control.Group
 	sequences int
 	layers    []int // the drafter's taps
-	taps      []int // of each of them: its place among the loop's
+	taps      []int // the place of each of them among the loop's
 
 	// The step under way.
 	requests  []draft.Request
@@ -53,7 +53,7 @@ func (l *Loop) leave(g *group) {
 	}
 }
 
-// layOut makes the loop's taps those of all drafters, each layer once, and lists the groups' parts in the controller.
+// layOut joins the taps of all drafters, each layer once, and lists the groups for the controller.
 func (l *Loop) layOut() {
 	l.taps, l.parts = l.taps[:0], l.parts[:0]
 	for _, g := range l.groups {
@@ -62,7 +62,7 @@ func (l *Loop) layOut() {
 	}
 }
 
-// begin readies the group for a step.
+// begin prepares the group for a step.
 func (g *group) begin(pass draft.Pass) {
 	g.requests = g.requests[:0]
 	g.commits = g.commits[:0]
@@ -89,7 +89,7 @@ func (g *group) propose(ctx context.Context, now func() time.Time) (err error) {
 	return nil
 }
 
-// commit tells the drafter what was committed.
+// commit passes committed rows to the drafter.
 func (g *group) commit(now func() time.Time) (err error) {
 	if len(g.commits) == 0 {
 		return nil
@@ -104,7 +104,7 @@ func (g *group) commit(now func() time.Time) (err error) {
 	return nil
 }
 
-// measure notes for the controller what the step's proposals and commits took.
+// measure records for the controller how long the step's proposals and commits took.
 func (g *group) measure() {
 	c := g.control
 	c.Drafting = g.proposing.Seconds()

@@ -1,4 +1,4 @@
-// What a drafter has of a prefix: taken over from another sequence, or made again.
+// A drafter's rows of a prefix: taken over from another sequence, or computed again.
 
 package speculate
 
@@ -22,7 +22,7 @@ type Kept struct {
 	text    []int32
 }
 
-// Keep returns what the drafter computed of the sequence's text so far; nil where there is no drafter, or it has not
+// Keep returns what the drafter computed of the sequence's text so far; nil if there is no drafter, or it has not yet
 // read that text. It shares memory with the sequence and may outlive it. The caller closes it.
 func (s *Sequence) Keep() (k *Kept, err error) {
 	if s.state == nil || s.behind() {
@@ -39,8 +39,8 @@ func (s *Sequence) Keep() (k *Kept, err error) {
 	return &Kept{s.loop, d, state, slices.Clone(s.text[:s.committed])}, nil
 }
 
-// NewKept returns what a drafter has of no text yet, and the cache for its rows, to be read from files: row i is made
-// of the tokens up to i+1. It is nil where files cannot keep the drafter's rows. The loop does not step meanwhile.
+// NewKept returns an empty Kept of a drafter, and the cache for its rows, to be read from files: row i depends on the
+// tokens up to i+1. Both are nil if files cannot keep the drafter's rows. The loop must not step meanwhile.
 func (l *Loop) NewKept(d draft.Drafter) (k *Kept, rows *nn.Cache, err error) {
 	r, ok := d.(sequence.Reader)
 	if !ok || l.broken[d] {
@@ -60,14 +60,14 @@ func (l *Loop) NewKept(d draft.Drafter) (k *Kept, rows *nn.Cache, err error) {
 	return nil, nil, nil
 }
 
-// Adopt says of which text the rows are that were put into the cache of NewKept, with one token more.
+// Adopt sets the text of the rows that were put into the cache of NewKept; it has one token more than rows.
 func (k *Kept) Adopt(text []int32) {
 	k.text = text
 	k.drafter.(sequence.Reader).TextOf(k.state).Adopt()
 }
 
-// Rows are the drafter's rows as NewKept has them, in a cache of the caller's, and the text; nil where files cannot
-// keep them. k may be nil.
+// Rows returns the drafter's rows, in the form that NewKept takes and in a cache of the caller's, and the text; nil if
+// files cannot keep them. k may be nil.
 func (k *Kept) Rows() (*nn.Cache, []int32) {
 	if k == nil {
 		return nil, nil
@@ -80,14 +80,14 @@ func (k *Kept) Rows() (*nn.Cache, []int32) {
 	return nil, nil
 }
 
-// Close gives back what k holds. k may be nil.
+// Close frees what k holds. k may be nil.
 func (k *Kept) Close() {
 	if k != nil {
 		k.loop.blame(k.drafter, closeState(k.state))
 	}
 }
 
-// CommonPrefix is the number of tokens at the beginning of both texts that are the same.
+// CommonPrefix returns how many tokens at the beginning of both texts are the same.
 func CommonPrefix(a, b []int32) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -97,8 +97,8 @@ func CommonPrefix(a, b []int32) int {
 }
 
 // resume prepares the drafter for a text that begins with the rows in the cache. Rows whose taps the drafter needs are
-// dropped from the cache, and computed again with the rest of the prompt; not where the controller says that it costs
-// more than it brings, nor where rows before them were freed. Then the drafter's text begins after the cache.
+// dropped from the cache, and computed again with the rest of the prompt, unless the controller says that this costs
+// more than it gains, or rows before them were freed. In those cases the drafter's text begins after the cache.
 func (s *Sequence) resume() (err error) {
 	defer par.Recover("speculate: the drafter's new sequence", &err)
 	l := s.loop
@@ -127,11 +127,11 @@ func (s *Sequence) resume() (err error) {
 	return s.cache.Truncate(first)
 }
 
-// behind reports whether there are rows in the cache that the drafter has not been told of.
+// behind reports whether the cache has rows that the drafter has not received.
 func (s *Sequence) behind() bool { return s.state != nil && s.committed < s.cache.Len() }
 
-// tell tells the drafters of rows that came with a cache, a chunk of each sequence's. Sequences
-// that have more such rows stay behind, and take no further part in the step.
+// tell passes rows that came with a cache to the drafters, one chunk of each sequence. Sequences
+// with more such rows stay behind, and take no further part in the step.
 func (l *Loop) tell(ctx context.Context, sequences []*Sequence) error {
 	all := true // no sequence can take part
 	for _, s := range sequences {

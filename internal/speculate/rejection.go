@@ -10,9 +10,9 @@ import (
 
 // rejection is the rule of the papers for temperatures above 0: package reject over the candidates at a node.
 //
-// What is accepted depends on how many nodes were drawn. The controller sizes trees by measured
-// times, so under it a seed gives another text each time; without it a seed gives the same text. At
-// temperature 0 every rule chooses the same, and this one is not used.
+// The accepted tokens depend on how many nodes were drawn. The controller sizes trees by measured
+// times, so with it the same seed gives a different text each time; without it, the same text. At
+// temperature 0 every rule chooses the same token, and this one is not used.
 type rejection struct {
 	*reject.Sampler
 	vocab int
@@ -50,7 +50,7 @@ func (r *rejection) next(s *Sequence, logits []float32, nodes []int32) (int32, e
 	return r.Rest(), nil
 }
 
-// drawn takes the distribution that the children of a node were drawn from; false if they were chosen in another way.
+// drawn loads the distribution that a node's children were drawn from. It returns false if they were not drawn.
 func (r *rejection) drawn(s *Sequence, node int32) (bool, error) {
 	if !s.turn.Drawn || s.request < 0 {
 		return false, nil
@@ -70,11 +70,11 @@ func (r *rejection) drawn(s *Sequence, node int32) (bool, error) {
 	return true, nil
 }
 
-// uniform is a random number between 0 and 1, a function of its arguments alone: of the noise's
-// streams it takes the numbers of tokens that there are none of, −1, −2 and so on.
+// uniform returns a random number between 0 and 1, a function of its arguments only. It uses the
+// noise's streams of tokens that do not exist: −1, −2 and so on.
 func uniform(seed uint64, position, attempt int) float64 {
 	return math.Exp(-math.Exp(-sample.Noise(seed, position, int32(-attempt))))
 }
 
-// drawSeed is the seed of a drafter's own noise: its draws must know nothing of the target's.
+// drawSeed returns the seed of a drafter's own noise: its draws must be independent of the target's.
 func drawSeed(seed uint64) uint64 { return seed ^ 0x6a09e667f3bcc909 }

@@ -29,13 +29,13 @@ func (s *Sequence) prepareRound() {
 	s.prefilling = false
 	s.origin = s.origin[:0]
 	s.tree.Reset(s.text[s.cache.Len()])
-	s.depth = s.room() - 1 // a round emits one token more than its path is deep
+	s.depth = s.room() - 1 // a round emits one more token than its path has levels
 	s.turn.Prompt = false
 	s.turn.Rows = 1
 	s.turn.Depth = s.depth
 }
 
-// ask requests a tree under the root, where the plan has it.
+// ask requests a tree under the root, if the plan wants one.
 func (s *Sequence) ask() {
 	s.request = -1
 	if s.turn.Asked {
@@ -47,7 +47,7 @@ func (s *Sequence) ask() {
 	}
 }
 
-// room is how many tokens may still be emitted.
+// room returns how many tokens may still be emitted.
 func (s *Sequence) room() int {
 	room := s.loop.o.Context - len(s.text)
 	if s.r.MaxTokens > 0 {
@@ -56,7 +56,7 @@ func (s *Sequence) room() int {
 	return room
 }
 
-// tryPrepare readies the tree for the pass: what the drafter proposed, and what a grammar makes of it.
+// tryPrepare prepares the tree for the pass: it checks the drafter's proposal and applies the grammar.
 func (s *Sequence) tryPrepare() (err error) {
 	defer func() { s.loop.panicked(err) }()
 	defer par.Recover("speculate: the sequence's tree", &err)
@@ -67,7 +67,7 @@ func (s *Sequence) tryPrepare() (err error) {
 	return nil
 }
 
-// settle checks what the drafter made of the request, and cuts it down to what was asked for.
+// settle checks the drafter's proposal, and cuts it down to what was requested.
 func (s *Sequence) settle() error {
 	if s.request < 0 {
 		return nil
@@ -83,7 +83,7 @@ func (s *Sequence) settle() error {
 	s.turn.Levels, s.turn.Drawn = p.Levels, p.Drawn != nil
 	r := &s.group.requests[s.request]
 	if s.tree.Len() > r.Budget || s.tree.MaxDepth() > r.Depth {
-		if s.turn.Drawn { // what was drawn first stays: a choice by value would change what is drawn
+		if s.turn.Drawn { // keep the nodes drawn first: choosing by value would change the distribution
 			s.asked = s.asked[:0]
 			for i := 0; i < s.tree.Len() && len(s.asked) < r.Budget; i++ {
 				if int(s.tree.Depth[i]) <= r.Depth {
@@ -108,7 +108,7 @@ func (s *Sequence) trim() {
 	}
 }
 
-// pick cuts the tree down to some nodes. Of a drawn tree it notes their numbers in the drafter's.
+// pick cuts the tree down to some nodes. For a drawn tree it records their numbers in the drafter's tree.
 func (s *Sequence) pick(nodes []int32) {
 	if s.turn.Drawn {
 		if len(s.origin) == 0 {
@@ -145,16 +145,16 @@ func appendFrom(dst []int32, first, end int) []int32 {
 	return dst
 }
 
-// tryAccept accepts. What the caller's functions panic with is the sequence's error.
+// tryAccept is accept, with panics of the caller's functions as errors of the sequence.
 func (s *Sequence) tryAccept(number int) (err error) {
 	defer func() { s.loop.panicked(err) }()
 	defer par.Recover("speculate: the sequence's acceptance", &err)
 	return s.accept(number)
 }
 
-// accept takes the pass's results: number is the sequence's in the pass. It emits tokens, commits
-// rows, and notes what the drafter is to be told. From the root on, the rule chooses the target's
-// token at each node, and the walk goes on as long as there is a child that carries it.
+// accept takes the pass's results; number is the sequence's number in the pass. It emits tokens,
+// commits rows, and records the commit for the drafter. From the root on, the rule chooses the
+// target's token at each node, and the walk goes on as long as a child carries it.
 func (s *Sequence) accept(number int) error {
 	l := s.loop
 	s.walk.Start(s.tree)
@@ -210,7 +210,7 @@ func (s *Sequence) accept(number int) error {
 	return nil
 }
 
-// choose emits the target's own token. nodes are those of the tree that the walk stands on.
+// choose emits the target's own token. nodes are the tree's nodes that the walk stands on.
 func (s *Sequence) choose(logits []float32, nodes []int32) (int32, error) {
 	var token int32
 	var err error
@@ -229,7 +229,7 @@ func (s *Sequence) choose(logits []float32, nodes []int32) (int32, error) {
 	return token, nil
 }
 
-// emit adds a token to the text and sees whether it is the last.
+// emit adds a token to the text and checks whether it is the last.
 func (s *Sequence) emit(token int32) {
 	s.text = append(s.text, token)
 	s.fresh++
@@ -272,7 +272,7 @@ func (s *Sequence) count() {
 	s.countForced()
 }
 
-// clock notes when tokens came.
+// clock records when tokens arrived.
 func (s *Sequence) clock(now time.Time) {
 	if s.fresh == 0 {
 		return

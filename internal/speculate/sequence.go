@@ -19,36 +19,36 @@ type Request struct {
 	Sampling  sample.Params
 	MaxTokens int // tokens to emit at most; 0: until the context is full
 
-	// How to speculate; what is not given is the loop's.
+	// How to speculate; zero values mean the loop's.
 	Drafter      draft.Drafter
-	Name         string // under which the Controller keeps what it learns of the drafter
-	Budget       int    // nodes of a tree at most, root included; 1: plain decoding
+	Name         string // the name under which the Controller keeps what it learns about the drafter
+	Budget       int    // most nodes of a tree, root included; 1: plain decoding
 	Accept       string // acceptance rule, Coupled or Rejection
 	Uncontrolled bool   // every round drafts and verifies as much as the budget allows
 
-	// End reports the tokens that end a text, such as the model's end-of-text token. Stop is asked
-	// after each token emitted, in order, and ends the sequence with that token by returning true;
-	// what was accepted beyond it is never emitted nor cached. Either may be nil.
+	// End reports whether a token ends a text, such as the model's end-of-text token. Stop is called
+	// with each emitted token, in order, and ends the sequence after that token by returning true.
+	// Tokens accepted beyond it are neither emitted nor cached. Either may be nil.
 	End, Stop func(token int32) bool
 
-	// Logits, where given, is called with each token of the output, its place in the text, and the
-	// logits that it was chosen from. With PromptLogits the same goes for the tokens of the prompt
-	// from the second on, and Cache is empty. The slice lasts for the call.
+	// Logits, if not nil, is called with each token of the output, its place in the text, and the
+	// logits that it was chosen from. With PromptLogits it is also called with the prompt's tokens
+	// from the second on, and Cache must be empty. The slice is valid during the call.
 	Logits       func(place int, token int32, logits []float32)
 	PromptLogits bool
 
-	// Grammar, where given, says which tokens the output may have: all others count as minus infinity before anything
-	// else is done with logits. The tokens that End knows have no text in its vocabulary, and are allowed where the
-	// grammar's text may end. The sequence ends with Stop where the grammar allows no more. The last Written tokens
-	// of the prompt are output of an earlier sequence.
+	// Grammar, if not nil, says which tokens the output may have: the logits of all others become minus infinity before
+	// anything else is done with them. Tokens that End accepts have no text in the grammar's vocabulary. They are
+	// allowed where the grammar's text may end. The sequence ends with Stop where the grammar allows no more. The last
+	// Written tokens of the prompt are output of an earlier sequence.
 	Grammar *grammar.Constraint
 	Written int
 
 	Predicted []int32      // text that much of the output is expected to repeat; see draft.Options
-	Memory    draft.Memory // texts of the past, which it may repeat too; may be nil
+	Memory    draft.Memory // past texts that the output may repeat too; may be nil
 
-	// Cache, where given, holds rows of the prompt's beginning already, and stays the caller's. The target must have
-	// made it. Kept is what the drafter computed of a text that begins like the prompt (Sequence.Keep), and stays the
+	// Cache, if not nil, already holds rows of the prompt's beginning, and stays the caller's. The target must have made
+	// it. Kept is what the drafter computed of a text that begins like the prompt (Sequence.Keep). It stays the
 	// caller's too. Without it the last of those rows are computed again if the drafter needs them.
 	Cache Cache
 	Kept  *Kept
@@ -59,7 +59,7 @@ type Finish string
 
 const (
 	Running Finish = ""        // it is not
-	End     Finish = "end"     // a token that Request.End knows
+	End     Finish = "end"     // a token that Request.End accepts
 	Stop    Finish = "stop"    // Request.Stop
 	Length  Finish = "length"  // Request.MaxTokens
 	Context Finish = "context" // the context is full
@@ -71,7 +71,7 @@ type Sequence struct {
 	loop    *Loop
 	r       Request
 	sampler *sample.Sampler
-	history *sample.History // nil where no penalty looks at it
+	history *sample.History // nil if no penalty uses it
 	cache   Cache
 	group   *group      // of its drafter; nil: decoded plainly
 	state   draft.State // the drafter's
@@ -81,7 +81,7 @@ type Sequence struct {
 	text      []int32 // prompt and output
 	prompt    int     // length of the prompt
 	fresh     int     // how many of text's last tokens came with the last step
-	committed int     // rows that the drafter has been told of
+	committed int     // rows that the drafter has received
 	finish    Finish
 	err       error
 	stats     Stats
@@ -89,22 +89,22 @@ type Sequence struct {
 	step       int  // the loop's last step that it was listed in
 	prefilling bool // that step computed rows of the prompt
 	request    int  // its place among the group's requests, -1 for none
-	depth      int  // of nodes that could still be emitted
+	depth      int  // of the deepest node that could still be emitted
 	tree, cut  *tree.Tree
 	index      []int32
 	asked      []int32 // nodes whose logits are wanted
 	walk       walk.Walk
 	path       []int32 // nodes of the last round that were accepted, the root first
-	origin     []int32 // of a drawn tree that was cut: its nodes' numbers in the drafter's
+	origin     []int32 // of a drawn tree that was cut: its nodes' numbers in the drafter's tree
 
-	turn     control.Turn // what the controller is told of it and decides
+	turn     control.Turn // the controller's inputs and decisions
 	proposed int          // nodes proposed in the step
 	skipped  bool         // the drafter did not read the last rows
 
 	started, first time.Time
 }
 
-// Start makes a sequence of a prompt, which must have a token and leave room for one in the context.
+// Start makes a sequence from a prompt, which must have a token and leave room for one in the context.
 func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	context, vocab := l.o.Context, l.target.Vocab()
 	switch {
@@ -173,7 +173,7 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	if err := s.beginGrammar(); err != nil {
 		return nil, err
 	}
-	if s.cache != nil && s.cache.Len() >= len(prompt) { // the last row's logits are wanted: compute it again
+	if s.cache != nil && s.cache.Len() >= len(prompt) { // compute the last row again: its logits are wanted
 		if err := s.cache.Truncate(s.cache.Reach(len(prompt) - 1)); err != nil {
 			return nil, err
 		}
@@ -186,7 +186,7 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		s.group = l.join(r.Drafter, r.Name)
 		s.turn.Group = s.group.control
 		drafting := r.Sampling
-		if s.rule == l.typical { // what is accepted is probable, whatever the noise chooses
+		if s.rule == l.typical { // accepted tokens are probable ones, whatever the noise chooses
 			drafting.Temperature = 0
 		}
 		if s.state, err = beginState(r.Drafter, draft.Options{
@@ -212,10 +212,10 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	return s, nil
 }
 
-// Ender is a draft.State that wants to know what its sequence came to. Ended is called before Close.
+// Ender is a draft.State that wants its sequence's final statistics. Ended is called before Close.
 type Ender interface{ Ended(*Stats) }
 
-// Close gives back what the sequence holds; a cache that came with the request stays the caller's.
+// Close frees what the sequence holds. A cache that came with the request stays the caller's.
 func (s *Sequence) Close() {
 	if s.loop == nil {
 		return
@@ -242,39 +242,39 @@ func (s *Sequence) fail(err error) {
 	}
 }
 
-// Err is what ended a sequence that Failed.
+// Err returns the error that ended a sequence whose Finish is Failed.
 func (s *Sequence) Err() error { return s.err }
 
-// Text is prompt and output. It may change with the next step, as what the next methods return may.
+// Text returns prompt and output. It may change with the next step, as may the results of the methods below.
 func (s *Sequence) Text() []int32 { return s.text }
 
-// Output is what has been emitted so far.
+// Output returns the tokens emitted so far.
 func (s *Sequence) Output() []int32 { return s.text[s.prompt:] }
 
-// Fresh is what the last step emitted: nothing while the prompt is being read, then one token, then those of a round.
-// In a round all but the last were drafted nodes; the last was too if the sequence ended on it and it had a node.
+// Fresh returns the tokens of the last step: none while the prompt is being read, then one, then those of a round. In a
+// round all but the last were drafted nodes. So was the last if the sequence ended on it and it had a node.
 func (s *Sequence) Fresh() []int32 { return s.text[len(s.text)-s.fresh:] }
 
-// Finish says whether the sequence is done, and why.
+// Finish returns whether the sequence is done, and why.
 func (s *Sequence) Finish() Finish { return s.finish }
 
 // Prefilling reports whether the last step read a part of the prompt.
 func (s *Sequence) Prefilling() bool { return s.prefilling }
 
-// Stats are the sequence's own.
+// Stats returns the sequence's own statistics.
 func (s *Sequence) Stats() *Stats { return &s.stats }
 
-// Cache holds the rows of Text but for its last token, once the prompt has been read.
+// Cache returns the sequence's cache. Once the prompt has been read it has all rows of Text except the last token's.
 func (s *Sequence) Cache() Cache { return s.cache }
 
-// LimitTrees bounds the nodes of trees from the next step on: 1, for plain decoding, to Request.Budget.
+// LimitTrees limits the nodes of trees from the next step on: from 1, for plain decoding, to Request.Budget.
 func (s *Sequence) LimitTrees(nodes int) { s.turn.Budget = max(1, min(nodes, s.r.Budget)) }
 
-// Budget is how many nodes the controller allowed the last round's tree, root included: 1 where it decoded plainly.
+// Budget returns how many nodes the controller allowed the last round's tree, root included; 1 if it decoded plainly.
 func (s *Sequence) Budget() int { return s.turn.Nodes }
 
-// Round is the tree that the last step verified and the nodes of it that were accepted, the root
-// first; nil while the prompt is being read.
+// Round returns the tree that the last step verified, and its accepted nodes, the root first. Both
+// are nil while the prompt is being read.
 func (s *Sequence) Round() (t *tree.Tree, path []int32) {
 	if s.prefilling || s.fresh == 0 {
 		return nil, nil

@@ -15,9 +15,9 @@ import (
 	"github.com/grovellm/grove/internal/speculate/control"
 )
 
-// Controller decides, step by step, how much to speculate, by what it learns of the target and its drafters. It never
-// changes a token, but for the rule Rejection. It belongs to one target on one machine. Loops of that target may share
-// it, at the same time too: one generation begins with what another learned.
+// Controller decides, step by step, how much to speculate, from what it learns about the target and its drafters. It
+// never changes a token, except under the rule Rejection. It belongs to one target on one machine. Loops of that target
+// may share it, even concurrently: one generation begins with what another learned.
 type Controller = control.Controller
 
 // NewController returns a controller that knows nothing yet.
@@ -25,34 +25,34 @@ func NewController() *Controller { return control.New() }
 
 // Options of a loop.
 type Options struct {
-	Chunk   int // rows of a prompt in one pass at most; 0: DefaultChunk
-	Context int // tokens of a text at most, where that is fewer than the target's context; 0: it is not
+	Chunk   int // most rows of a prompt in one pass; 0: DefaultChunk
+	Context int // most tokens of a text, if fewer than the target's context; 0: the target's context
 
 	Controller *Controller // decides how much to speculate; nil: the loop makes its own
 
-	// Report is told of every panic, once, and of errors of drafters that ended no sequence; nil: LogError
+	// Report is called once for every panic, and for drafters' errors that ended no sequence; nil: LogError
 	Report func(error)
 
-	// What requests ask for that do not say: see Request.
+	// Defaults of requests: see Request.
 	Budget       int
 	Accept       string
 	Uncontrolled bool
 }
 
-// What options are where they are 0.
+// Defaults of options that are 0.
 const (
-	DefaultBudget = 64  // a bound: the controller verifies what pays
+	DefaultBudget = 64  // an upper limit: the controller verifies only what pays
 	DefaultChunk  = 512 // enough rows for products to run at their peak
 )
 
-// logitMemory bounds the logits of a step in bytes, those of roots apart. A vocabulary of 152,000
-// tokens has 220 rows in it, four times the nodes of a usual tree.
+// logitMemory limits the logits of a step in bytes, not counting those of roots. It holds 220 rows
+// of a vocabulary of 152,000 tokens, four times the nodes of a usual tree.
 const logitMemory = 128 << 20
 
 // Loop runs sequences over one target. One goroutine uses it, and its sequences, at a time.
 type Loop struct {
 	target  Target
-	drafter draft.Drafter // of requests that name none
+	drafter draft.Drafter // for requests that name none
 	o       Options
 	taps    []int
 	pass    Pass
@@ -65,19 +65,19 @@ type Loop struct {
 	// The step under way.
 	step    int
 	live    []*Sequence // the sequences that take part
-	reading []*Sequence // those of which prompts are read
+	reading []*Sequence // those whose prompts are being read
 	groups  []*group
 	plan    control.Plan
 	turns   []*control.Turn  // of live
 	parts   []*control.Group // of groups
-	delta   Stats            // what one sequence's round adds
+	delta   Stats            // added by one sequence's round
 	rows    []Rows
-	masked  []float32 // logits of what a grammar allows
+	masked  []float32 // logits of the tokens that a grammar allows
 
-	broken map[draft.Drafter]bool // those that panicked: their memory may be in any state
+	broken map[draft.Drafter]bool // drafters that panicked: their memory may be in any state
 }
 
-// New returns a loop. drafter is that of requests that name none; nil: they are decoded plainly.
+// New returns a loop. drafter drafts for requests that name no drafter; if it is nil they are decoded plainly.
 func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 	if o.Chunk < 0 {
 		return nil, fmt.Errorf("speculate: Chunk is %d: want 1 or more, or 0 for the default of %d", o.Chunk, DefaultChunk)
@@ -106,7 +106,7 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 	return l, nil
 }
 
-// checkMethod checks how a request wants to be decoded.
+// checkMethod checks a request's budget and acceptance rule.
 func checkMethod(budget int, accept string) error {
 	switch {
 	case budget < 0:
@@ -117,35 +117,35 @@ func checkMethod(budget int, accept string) error {
 	return nil
 }
 
-// Stats are the sums over all steps of the loop; a step's time counts once, however many sequences it had.
+// Stats returns the sums over all steps of the loop. A step's time counts once, however many sequences it had.
 func (l *Loop) Stats() *Stats { return &l.stats }
 
-// PlainTime is how long a pass takes in which n sequences decode plainly; 0 while that is not known.
+// PlainTime returns how long a pass takes in which n sequences decode plainly; 0 while that is not known.
 func (l *Loop) PlainTime(n int) time.Duration {
 	return time.Duration(l.control.PassTime(n) * float64(time.Second))
 }
 
 // Limits bound a step.
 type Limits struct {
-	Rows int           // of the pass at most; 0: no limit but Options.Chunk for each prompt
-	Time time.Duration // that the pass is expected to take at most, where prompts are read; 0: no limit
+	Rows int           // most rows of the pass; 0: no limit except Options.Chunk for each prompt
+	Time time.Duration // longest expected time of a pass that reads prompts; 0: no limit
 }
 
-// Step takes every sequence that is not done one pass further, all in the same pass: a chunk of its prompt, or a round.
-// Before that the drafter is told of rows that came with a cache, a chunk of each sequence's; a sequence that has more
-// such rows has no part in the pass. Sequence.Fresh has the tokens this yielded. No sequence may be listed twice.
+// Step takes every unfinished sequence one pass further, all in the same pass: a chunk of its prompt, or a round.
+// Before the pass, drafters read rows that came with a cache, one chunk of each sequence. A sequence with more such
+// rows takes no part in the pass. Sequence.Fresh has the new tokens. No sequence may be listed twice.
 //
-// When Step fails because ctx ended, or in verifying, nothing has changed, and the next Step goes on from there. What
-// is wrong with one sequence or its drafter fails that sequence alone: see Sequence.Err. A panic is such an error: in
-// the pass it fails the sequences of the pass, in a drafter those of the drafter, in what a sequence's request brought
-// that sequence. A drafter that panicked is not used again: sequences that it was to draft for later are decoded
-// plainly. A sequence whose text is complete does not fail by its drafter.
+// When Step fails because ctx ended, or in verification, nothing has changed, and the next Step goes on from there. An
+// error of one sequence or its drafter fails only that sequence: see Sequence.Err. A panic is such an error too. In the
+// pass it fails the sequences of the pass, in a drafter those of the drafter, and in a request's function that
+// request's sequence. A drafter that panicked is not used again: later sequences that name it are decoded plainly. A
+// sequence whose text is complete does not fail because of its drafter.
 func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
 	return l.StepWithin(ctx, sequences, Limits{})
 }
 
-// StepWithin is Step within limits. Every sequence that decodes takes part with its root at least; prompts share the
-// rows that are left, see prepareChunks. Those that get none wait for a later step.
+// StepWithin is Step within limits. Every decoding sequence takes part at least with its root. Prompts share the
+// remaining rows: see prepareChunks. Prompts that get none wait for a later step.
 func (l *Loop) StepWithin(ctx context.Context, sequences []*Sequence, limits Limits) error {
 	err := l.takeStep(ctx, sequences, limits)
 	if l.panicked(err) {
@@ -170,7 +170,7 @@ func (l *Loop) takeStep(ctx context.Context, sequences []*Sequence, limits Limit
 		s.ask()
 	}
 	drafting, err := l.propose(ctx)
-	if err != nil || len(l.live) == 0 { // or their drafters failed
+	if err != nil || len(l.live) == 0 { // none are left if their drafters failed
 		return err
 	}
 	l.plan.Cut(l.control, l.listTurns(), drafting.Seconds())
@@ -181,7 +181,7 @@ func (l *Loop) takeStep(ctx context.Context, sequences []*Sequence, limits Limit
 		l.rows = append(l.rows, Rows{Cache: s.cache, Tree: s.tree, Logits: s.asked})
 	}
 	verifying := l.now()
-	if err := l.runPass(ctx); err != nil || len(l.live) == 0 { // or the pass panicked
+	if err := l.runPass(ctx); err != nil || len(l.live) == 0 { // none are left if the pass panicked
 		return err
 	}
 	verified := l.now()
@@ -202,7 +202,7 @@ func (l *Loop) takeStep(ctx context.Context, sequences []*Sequence, limits Limit
 	return nil
 }
 
-// begin readies the sequences that take part.
+// begin prepares the sequences that take part.
 func (l *Loop) begin(ctx context.Context, sequences []*Sequence, limits Limits) error {
 	l.live = l.live[:0]
 	l.step++
@@ -235,9 +235,9 @@ func (l *Loop) begin(ctx context.Context, sequences []*Sequence, limits Limits) 
 	return nil
 }
 
-// prepareChunks shares room rows among the prompts that are being read: half of them to the prompt
-// of which least is left, the others in the order listed. So a short prompt does not wait for a long
-// one, and the one listed first is read at half its speed at least.
+// prepareChunks divides room rows among the prompts that are being read: half of them go to the
+// prompt with the fewest rows left, the rest to the others in the order listed. So a short prompt does
+// not wait for a long one, and the one listed first is read at half speed at least.
 func (l *Loop) prepareChunks(sequences []*Sequence, room int) {
 	reading := l.reading[:0]
 	for _, s := range sequences {
@@ -261,7 +261,7 @@ func (l *Loop) prepareChunks(sequences []*Sequence, room int) {
 		shortest = nil
 	} else {
 		half := room / 2
-		if l.step%2 == 1 { // a single row is either's by turns
+		if l.step%2 == 1 { // a single row goes to each in turn
 			half = room - half
 		}
 		prepare(shortest, half)
@@ -273,7 +273,7 @@ func (l *Loop) prepareChunks(sequences []*Sequence, room int) {
 	}
 }
 
-// listTurns lists what the plan is told of the live sequences.
+// listTurns lists the turns of the live sequences for the plan.
 func (l *Loop) listTurns() []*control.Turn {
 	l.turns = l.turns[:0]
 	for _, s := range l.live {
@@ -283,7 +283,7 @@ func (l *Loop) listTurns() []*control.Turn {
 	return l.turns
 }
 
-// learn tells the controller what the step took and brought.
+// learn gives the controller the step's times and results.
 func (l *Loop) learn(verify, rest time.Duration) {
 	for _, s := range l.live {
 		s.turn.Path, s.turn.Emitted = s.path, s.Fresh()
@@ -298,15 +298,15 @@ func (l *Loop) learn(verify, rest time.Duration) {
 	l.plan.Learn(l.control, l.listTurns(), l.parts, took)
 }
 
-// promptRows is how many rows of prompts a step may read within limits: at least 1 within a limit of
-// time, and where nothing else is to be done.
+// promptRows returns how many rows of prompts a step may read within limits: at least 1 if the limit
+// is of time, or if there is nothing else to do.
 func (l *Loop) promptRows(limits Limits) int {
 	rounds, room := len(l.live), int(^uint(0)>>1)
 	if limits.Rows > 0 {
 		room = max(limits.Rows-rounds, 0)
 	}
 	if limits.Time > 0 && room > 0 {
-		// Of passes of more than twice the rows of any that was measured little is known.
+		// Little is known about passes with more than twice the rows of any measured one.
 		room = min(room, l.o.Chunk, max(2*l.control.MeasuredRows()-rounds, 1))
 		room = sort.Search(room-1, func(n int) bool { return l.control.PassTime(rounds+n+2) > limits.Time.Seconds() }) + 1
 	}
@@ -316,7 +316,7 @@ func (l *Loop) promptRows(limits Limits) int {
 	return room
 }
 
-// propose has every drafter propose, once for all of its sequences, and returns the time that took.
+// propose asks every drafter once for the proposals of all its sequences, and returns the time that this took.
 func (l *Loop) propose(ctx context.Context) (took time.Duration, err error) {
 	for _, g := range l.groups {
 		if err := g.propose(ctx, l.now); err != nil {

@@ -2,22 +2,22 @@ package speculate
 
 import "time"
 
-// Stats say what decoding cost and what speculation brought.
+// Stats describe the cost of decoding and the gain of speculation.
 type Stats struct {
 	Prompt int // tokens of the prompt
 	Reused int // of those, how many came in a cache filled earlier, and were not computed again
 	Tokens int // tokens emitted: one after the prompt, then those of the rounds
 
 	Rounds    int     // target passes after the prompt's
-	Plain     int     // of those, how many verified no drafted node, though there is a drafter
+	Plain     int     // of those, how many verified no drafted node although there is a drafter
 	Committed int     // tokens emitted by rounds
 	Proposed  int     // nodes drafted, roots not counted
-	Drafted   int     // of those, how many were verified: what the controller left of them
+	Drafted   int     // of those, how many the controller kept and the target verified
 	Accepted  int     // of those, how many the target chose
 	Depths    []Depth // nodes verified and accepted by depth; Depths[0] is depth 1
 
 	Prefill time.Duration // passes of the prompt
-	Draft   time.Duration // of rounds: the drafter, proposing and taking in what was committed
+	Draft   time.Duration // of rounds: the drafter's proposals and commits
 	Verify  time.Duration // of rounds: the target's pass
 	Rest    time.Duration // of rounds: choosing nodes and tokens, compacting caches
 
@@ -28,24 +28,24 @@ type Stats struct {
 // Depth counts nodes at one depth.
 type Depth struct {
 	Offered  int // rounds whose tree had a node there
-	Tried    int // of these, rounds whose accepted path came to a node's parent
+	Tried    int // of these, rounds whose accepted path reached a node's parent
 	Drafted  int // nodes
-	Accepted int // nodes the target chose, at most one a round
+	Accepted int // nodes that the target chose, at most one per round
 }
 
-// Tau is τ, the mean number of tokens that a target pass committed, bonus token included; 1 in plain decoding.
+// Tau returns τ, the mean number of tokens that a target pass committed, bonus token included; 1 in plain decoding.
 func (s *Stats) Tau() float64 { return ratio(s.Committed, s.Rounds) }
 
-// AcceptRate is the share of drafted nodes that the target chose.
+// AcceptRate returns the share of drafted nodes that the target chose.
 func (s *Stats) AcceptRate() float64 { return ratio(s.Accepted, s.Drafted) }
 
-// PathLength is the mean number of drafted nodes that a round accepted, bonus token not included.
+// PathLength returns the mean number of drafted nodes that a round accepted, not counting the bonus token.
 func (s *Stats) PathLength() float64 { return ratio(s.Accepted, s.Rounds) }
 
-// NodesPerRound is the mean number of drafted nodes that a pass verified.
+// NodesPerRound returns the mean number of drafted nodes that a pass verified.
 func (s *Stats) NodesPerRound() float64 { return ratio(s.Drafted, s.Rounds) }
 
-// DraftShare is the share of the rounds' time that went into proposing.
+// DraftShare returns the share of the rounds' time that the drafter took.
 func (s *Stats) DraftShare() float64 {
 	if all := s.Draft + s.Verify + s.Rest; all > 0 {
 		return float64(s.Draft) / float64(all)
@@ -53,7 +53,7 @@ func (s *Stats) DraftShare() float64 {
 	return 0
 }
 
-// PerToken is the mean time from one token to the next after the first (time per output token, TPOT).
+// PerToken returns the mean time from one token to the next after the first (time per output token, TPOT).
 func (s *Stats) PerToken() time.Duration {
 	if s.Tokens < 2 {
 		return 0
@@ -68,7 +68,7 @@ func ratio(a, b int) float64 {
 	return float64(a) / float64(b)
 }
 
-// Add adds o to s; First and Decode, which belong to one sequence, are left alone.
+// Add adds o to s, except First and Decode, which belong to one sequence.
 func (s *Stats) Add(o *Stats) {
 	s.Prompt, s.Reused = s.Prompt+o.Prompt, s.Reused+o.Reused
 	s.Tokens, s.Committed = s.Tokens+o.Tokens, s.Committed+o.Committed
@@ -85,7 +85,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Rest += o.Rest
 }
 
-// at makes sure that Depths[i] is there.
+// at returns Depths[i], and makes it if there is none.
 func (s *Stats) at(i int) *Depth {
 	for len(s.Depths) <= i {
 		s.Depths = append(s.Depths, Depth{})

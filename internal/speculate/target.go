@@ -11,12 +11,12 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Target is the model whose tokens are wanted, as far as the loop knows it.
+// Target is the model whose tokens are wanted, as the loop sees it.
 type Target interface {
 	Vocab() int
 	Context() int // most tokens of a text
 	NewCache() Cache
-	CheckCache(Cache) error // says why a cache is not one that NewCache made; nil: it is
+	CheckCache(Cache) error // an error if NewCache of this target did not make the cache
 	ForkCache(Cache) Cache  // a second cache with the same committed rows, which shares their memory
 	NewPass() Pass
 }
@@ -26,8 +26,8 @@ type Cache interface {
 	Len() int
 	Commit(nodes []int32) error // keep this path of the last pass's tree, the root first, and drop its other rows
 	Truncate(n int) error       // keep the first n rows, as many as Reach gives
-	Reach(n int) int            // the most rows, n at most, that Truncate can keep: what others need was freed
-	KeepState()                 // it is to be able to go back to about here
+	Reach(n int) int            // the most rows up to n that Truncate can keep: rows that others need may be freed
+	KeepState()                 // allow Truncate to go back to about here
 	Free()
 }
 
@@ -45,12 +45,12 @@ type Pass interface {
 	draft.Pass
 }
 
-// Model makes a target of an open model.
+// Model makes a target from an open model.
 func Model(m *model.Model) Target { return modelTarget{m, m.NewCache().Pages()} }
 
 type modelTarget struct {
 	m     *model.Model
-	pages *nn.Pages // of its caches
+	pages *nn.Pages // where its caches are
 }
 
 func (t modelTarget) Vocab() int      { return t.m.Config.Vocab }
@@ -85,14 +85,14 @@ func (p *modelPass) Run(ctx context.Context, rows []Rows, taps []int) error {
 	return p.Pass.Run(ctx, p.rows, taps)
 }
 
-// readsExperts is a Target with experts; countsExperts is a pass that says how many its last Run
-// read, summed over the layers.
+// readsExperts is a Target with experts; countsExperts is a pass that reports how many experts its
+// last Run read, summed over the layers.
 type (
 	readsExperts  interface{ Experts() control.Experts }
 	countsExperts interface{ ExpertsRead() int }
 )
 
-// Experts says what the model's layers read.
+// Experts returns the weights that the model's layers read.
 func (t modelTarget) Experts() control.Experts {
 	x := control.Experts{Dense: t.m.WeightBytes()}
 	total := 0

@@ -2,17 +2,17 @@ package speculate
 
 import "github.com/grovellm/grove/internal/speculate/reject"
 
-// Typical is Medusa's acceptance rule above temperature 0: see reject.Typical. It changes what is
-// generated. So it is for measurements: Options may name it, and requests may not.
+// Typical is Medusa's acceptance rule above temperature 0: see reject.Typical. It changes the output.
+// So it is only for measurements: Options may name it, but requests may not.
 const Typical = "typical"
 
 type typical struct {
 	reject.Typical
 	probs []float32
-	path  []int32 // nodes that are accepted and not emitted yet
+	path  []int32 // accepted nodes that are not emitted yet
 }
 
-// plan chooses the path through the sequence's tree; logits are those of its nodes.
+// plan chooses the path through the sequence's tree. logits returns a node's logits.
 func (r *typical) plan(s *Sequence, logits func(node int) []float32) {
 	r.path = r.Path(s.tree, func(node int) []float32 {
 		s.sampler.Probs(r.probs, logits(node), s.history)
@@ -20,7 +20,7 @@ func (r *typical) plan(s *Sequence, logits func(node int) []float32) {
 	}, r.path[:0])
 }
 
-// next is the token of the path, and after its end the target's own.
+// next returns the next token of the path, and after its end the target's own.
 func (r *typical) next(s *Sequence, logits []float32, nodes []int32) (int32, error) {
 	if len(nodes) > 0 && len(r.path) > 0 {
 		token := s.tree.Token[r.path[0]]

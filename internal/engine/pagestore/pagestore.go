@@ -1,9 +1,9 @@
-// Package pagestore keeps blocks of a cache's pages in files. A block is found by a key, which is a hash of the tokens
-// from the beginning of the text to the block's end and of all else that its contents depend on.
+// Package pagestore keeps blocks of a cache's pages in files. A block is found by its key: a hash of the tokens from
+// the beginning of the text to the block's end, and of everything else that its contents depend on.
 //
-// A file gets its name when it is whole and on the disk, and its checksum is compared when it is read: after a crash at
-// any moment a block is as it was written, or not there. The folder has a bound, beyond which the
-// files not used for longest go.
+// A file gets its name once it is complete and on disk, and its checksum is verified when it is read. So after a crash
+// at any moment a block is as it was written, or not there. The folder has a size limit: beyond it,
+// the least recently used files are removed.
 package pagestore
 
 import (
@@ -33,7 +33,7 @@ import (
 // Key is the name of a block.
 type Key [sha256.Size]byte
 
-// Root is the key of a text without tokens. The parts say what blocks depend on beside the text.
+// Root returns the key of a text without tokens. The parts identify what blocks depend on besides the text.
 func Root(parts ...string) Key {
 	h := sha256.New()
 	for _, part := range parts {
@@ -42,7 +42,7 @@ func Root(parts ...string) Key {
 	return Key(h.Sum(nil))
 }
 
-// Next is the key of the block that has further tokens.
+// Next returns the key of the next block, which adds tokens to the text.
 func (k Key) Next(tokens []int32) Key {
 	b := slices.Clone(k[:])
 	for _, t := range tokens {
@@ -51,7 +51,7 @@ func (k Key) Next(tokens []int32) Key {
 	return sha256.Sum256(b)
 }
 
-// A file is magic, the key, the number of bytes of the block, the block, and the CRC-32C of all before.
+// A file is magic, the key, the block's number of bytes, the block, and the CRC-32C of everything before it.
 const (
 	magic      = "grovekv1"
 	headerSize = len(magic) + len(Key{}) + 8
@@ -60,7 +60,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// header begins the file of a block of so many bytes.
+// header returns the beginning of the file of a block of so many bytes.
 func (k Key) header(size int64) []byte {
 	return binary.LittleEndian.AppendUint64(append([]byte(magic), k[:]...), uint64(size))
 }
@@ -77,17 +77,17 @@ type Store struct {
 	stats Stats // its counts
 }
 
-// Stats say what a store has and what it did.
+// Stats describe what a store holds and what it has done.
 type Stats struct {
-	Blocks int   // that are there
+	Blocks int   // in the folder
 	Bytes  int64 // of their files
 
 	Written int64 // blocks
-	Read    int64 // blocks that were as they had been written
-	Refused int64 // blocks that were not, such as those with another checksum; they were removed
+	Read    int64 // intact blocks
+	Refused int64 // damaged blocks, such as those with a wrong checksum; they were removed
 }
 
-// Stats returns the store's. A nil store has none.
+// Stats returns the store's figures. Those of a nil store are 0.
 func (s *Store) Stats() Stats {
 	if s == nil {
 		return Stats{}
@@ -105,10 +105,10 @@ type file struct {
 	used time.Time
 }
 
-// Open opens a folder, which it makes where there is none, for blocks of at most limit bytes
-// together. One process at a time may have it.
+// Open opens a folder for blocks of at most limit bytes in total, and makes it if there is none.
+// Only one process at a time may have it open.
 func Open(dir string, limit int64) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil { // blocks tell what was said
+	if err := os.MkdirAll(dir, 0o700); err != nil { // private: blocks reveal the text
 		return nil, err
 	}
 	lock, err := filelock.Take(filepath.Join(dir, "lock"))
@@ -125,7 +125,7 @@ func Open(dir string, limit int64) (*Store, error) {
 	return s, nil
 }
 
-// list finds the blocks that are there, and removes what killed writers have left.
+// list finds the blocks in the folder, and removes files that killed writers have left.
 func (s *Store) list() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Store) list() error {
 				return err
 			}
 		case whole && wrong == nil && len(b) == len(Key{}) && err == nil:
-			used := slices.MinFunc([]time.Time{info.ModTime(), time.Now()}, time.Time.Compare) // clocks were wrong
+			used := slices.MinFunc([]time.Time{info.ModTime(), time.Now()}, time.Time.Compare) // a clock may have been wrong
 			s.files[Key(b)] = &file{info.Size(), used}
 			s.bytes += info.Size()
 		}
@@ -148,7 +148,7 @@ func (s *Store) list() error {
 	return nil
 }
 
-// Close gives the folder back. A nil store has none.
+// Close releases the folder. On a nil store it does nothing.
 func (s *Store) Close() error {
 	if s == nil {
 		return nil
@@ -158,7 +158,7 @@ func (s *Store) Close() error {
 
 func (s *Store) path(k Key) string { return filepath.Join(s.dir, hex.EncodeToString(k[:])+ending) }
 
-// Known is how many blocks are there of a chain, the first ones.
+// Known returns how many of the first blocks of a chain are there.
 func (s *Store) Known(chain []Key) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *Store) Known(chain []Key) int {
 	return len(chain)
 }
 
-// Use notes that a chain was used. Its last blocks are the first of it to go, since the others do not need them.
+// Use records that a chain was used. Of its blocks the last are evicted first, since the others do not need them.
 func (s *Store) Use(chain []Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,12 +178,12 @@ func (s *Store) Use(chain []Key) {
 	for i, k := range chain {
 		if f := s.files[k]; f != nil {
 			f.used = now.Add(-time.Duration(i) * time.Microsecond)
-			_ = os.Chtimes(s.path(k), f.used, f.used) // without it the order is forgotten with the process
+			_ = os.Chtimes(s.path(k), f.used, f.used) // if it fails, the order is lost when the process ends
 		}
 	}
 }
 
-// Write keeps a block of size bytes, which fill writes. The block is on the disk when Write returns without an error.
+// Write stores a block of size bytes, which fill writes. When Write returns without an error the block is on disk.
 func (s *Store) Write(k Key, size int64, fill func(io.Writer) error) error {
 	whole := func(w io.Writer) error {
 		sum := crc32.New(castagnoli)
@@ -198,7 +198,7 @@ func (s *Store) Write(k Key, size int64, fill func(io.Writer) error) error {
 		return err
 	}
 	err := atomicfile.Write(s.path(k), whole)
-	if errors.Is(err, syscall.ENOSPC) { // the disk has less than the limit
+	if errors.Is(err, syscall.ENOSPC) { // the disk has less space than the limit allows
 		s.mu.Lock()
 		s.evict(s.bytes - size)
 		s.mu.Unlock()
@@ -218,8 +218,8 @@ func (s *Store) Write(k Key, size int64, fill func(io.Writer) error) error {
 	return nil
 }
 
-// Read gives a block of size bytes to take, which reads all of it. An error says that the block is not there or not as
-// it was written, so that what take made of it must not be used; such a file is removed.
+// Read passes a block of size bytes to take, which reads all of it. An error means that the block is missing or
+// damaged: the result of take must not be used. A damaged file is removed.
 func (s *Store) Read(k Key, size int64, take func(io.Reader) error) error {
 	f, err := os.Open(s.path(k))
 	if err == nil {
@@ -232,7 +232,7 @@ func (s *Store) Read(k Key, size int64, take func(io.Reader) error) error {
 		s.stats.Read++
 		return nil
 	}
-	if f != nil || errors.Is(err, fs.ErrNotExist) { // else it may be there, such as where too many files are open
+	if f != nil || errors.Is(err, fs.ErrNotExist) { // otherwise it may be there: too many files may be open
 		s.stats.Refused++
 		s.remove(k)
 	}
@@ -260,7 +260,7 @@ func readBlock(f *os.File, k Key, size int64, take func(io.Reader) error) error 
 	return nil
 }
 
-// summed sums what is read.
+// summed computes the checksum of what is read.
 type summed struct {
 	r   io.Reader
 	sum hash.Hash32
@@ -272,7 +272,7 @@ func (s *summed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// evict removes the blocks not used for longest, until the others have so many bytes at most.
+// evict removes the least recently used blocks until the others have at most so many bytes.
 func (s *Store) evict(most int64) {
 	if s.bytes <= most {
 		return
@@ -287,7 +287,7 @@ func (s *Store) evict(most int64) {
 }
 
 func (s *Store) remove(k Key) {
-	_ = os.Remove(s.path(k)) // what stays is found again by the next Open
+	_ = os.Remove(s.path(k)) // if it fails, the next Open finds the block again
 	s.forget(k)
 }
 

@@ -1,4 +1,4 @@
-// Package badfield is how package sample says that an option has a value that it cannot have.
+// Package badfield is package sample's error for an invalid value of an option.
 package badfield
 
 // Error names a field of sample.Params.

@@ -1,21 +1,21 @@
-// Package reject is rejection sampling over the candidates of a draft tree: it accepts or rejects
-// one after the other, and what is left of the target's distribution p after a rejection decides on
-// the next. The token that comes out is distributed as p.
+// Package reject is rejection sampling over the candidates of a draft tree. It accepts or rejects
+// one after the other. After a rejection, the rest of the target's distribution p decides on the
+// next. The resulting token is distributed as p.
 //
 // Candidates that the drafter drew from a distribution q, without replacement, in the order drawn
 // (recursive rejection sampling, arXiv 2402.14160; SpecInfer's multi-step rule with q renewed):
 // accept x with probability min(1, p(x)/q(x)); on rejection p becomes norm(max(0, p − q)), and q
-// loses x and is renormalised. Where siblings carry one token, as in two spliced trees, each node's
-// candidates are tried against that node's own q: to drop the second of two draws would change the
-// law.
+// loses x and is renormalised. If siblings carry the same token, as in two spliced trees, each node's
+// candidates are tried against that node's own q: dropping the second of two draws would change the
+// distribution.
 //
-// Candidates that were chosen in another way count as certain, q(x) = 1 (EAGLE's rule): accept x
+// Candidates that were not drawn count as certain, q(x) = 1 (EAGLE's rule): accept x
 // with probability p(x); on rejection p loses x and is renormalised. That is exact for any set of
 // candidates.
 //
-// With all rejected the token is drawn from what is left of p.
+// If all are rejected the token is drawn from what is left of p.
 //
-// Typical is another rule, which does change the distribution.
+// Typical is another rule, which changes the distribution.
 package reject
 
 import "math"
@@ -27,7 +27,7 @@ type Sampler struct {
 	random     func() float64
 }
 
-// noMass is a probability that is nothing but rounding.
+// noMass is a probability that is only rounding error.
 const noMass = 1e-12
 
 // New returns a sampler for distributions over so many tokens.
@@ -35,23 +35,23 @@ func New(vocab int) *Sampler {
 	return &Sampler{p: make([]float64, vocab), q: make([]float64, vocab), rest: make([]float64, vocab)}
 }
 
-// Begin takes the target's distribution, and the numbers between 0 and 1 that chance goes by.
+// Begin takes the target's distribution, and a source of random numbers between 0 and 1.
 func (s *Sampler) Begin(probs []float32, random func() float64) {
 	s.mass, s.random = load(s.p, probs), random
 }
 
-// Chosen tries a candidate that was not drawn. It reports whether it is accepted.
+// Chosen tries a candidate that was not drawn, and reports whether it is accepted.
 func (s *Sampler) Chosen(x int32) bool {
 	if s.random()*s.mass < s.p[x] {
 		return true
 	}
 	s.p[x] = 0
 	s.mass = total(s.p)
-	return s.mass <= 0 // x was certain but for rounding
+	return s.mass <= 0 // x was certain, apart from rounding
 }
 
-// From takes the distribution that the next candidates were drawn from; of the tokens for which out
-// returns true none can have been drawn. out may be nil.
+// From takes the distribution that the next candidates were drawn from. Tokens for which out returns
+// true cannot have been drawn. out may be nil.
 func (s *Sampler) From(q []float32, out func(x int32) bool) {
 	s.left = load(s.q, q)
 	if out == nil {
@@ -65,7 +65,7 @@ func (s *Sampler) From(q []float32, out func(x int32) bool) {
 	s.left = total(s.q)
 }
 
-// Drawn tries a candidate that was drawn. It reports whether it is accepted.
+// Drawn tries a candidate that was drawn, and reports whether it is accepted.
 func (s *Sampler) Drawn(x int32) bool {
 	if s.q[x] <= 0 || s.left <= 0 { // it cannot have been drawn
 		return false
@@ -74,7 +74,7 @@ func (s *Sampler) Drawn(x int32) bool {
 		return true
 	}
 	rest := s.residual()
-	if rest <= noMass*s.mass && s.p[x] > 0 { // p is q: x was certain but for rounding
+	if rest <= noMass*s.mass && s.p[x] > 0 { // p is q: x was certain, apart from rounding
 		return true
 	}
 	if rest > noMass*s.mass {
@@ -101,8 +101,8 @@ func (s *Sampler) Rest() int32 {
 	return int32(last)
 }
 
-// residual is the mass of what is left of p after q, max(0, p − q) with q scaled to the mass of p,
-// which it leaves in s.rest.
+// residual puts the rest of p after q into s.rest, max(0, p − q) with q scaled to the mass of p, and
+// returns its mass.
 func (s *Sampler) residual() float64 {
 	scale := s.mass / s.left
 	rest := s.rest[:len(s.p)]
@@ -112,7 +112,7 @@ func (s *Sampler) residual() float64 {
 	return total(rest)
 }
 
-// load copies probabilities and returns their sum; what is no positive number counts as 0.
+// load copies probabilities and returns their sum. Anything that is not a positive number counts as 0.
 func load(dst []float64, src []float32) float64 {
 	for i, v := range src {
 		if !(v > 0 && v <= math.MaxFloat32) {
@@ -123,7 +123,7 @@ func load(dst []float64, src []float32) float64 {
 	return total(dst)
 }
 
-// total is the sum of p: four sums, as additions wait for one another.
+// total returns the sum of p. It keeps four partial sums, so that additions need not wait for one another.
 func total(p []float64) float64 {
 	var sum [4]float64
 	for ; len(p) >= 4; p = p[4:] {

@@ -6,23 +6,23 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// The numbers of Medusa's release.
+// The values of Medusa's release.
 const (
 	typicalEpsilon = 0.09
 	typicalDelta   = 0.3
 )
 
 // Typical is Medusa's acceptance rule above temperature 0 (arXiv 2401.10774, section 2.3.1): a node
-// is accepted where its token has more than min(ε, δ·e^(−H)) of the target's distribution there, H
-// being its entropy. Of all paths of such nodes the longest is taken, of equally long ones the
+// is accepted if its token's probability there is more than min(ε, δ·e^(−H)), where H is the entropy
+// of the target's distribution. The longest path of such nodes is taken, or of equally long ones the
 // likeliest. The text is not distributed as the target's.
 type Typical struct {
 	kids       []int32
-	likelihood []float64 // of each node the logarithm of the probability of the path to it; −∞: it is not accepted
+	likelihood []float64 // by node: log-probability of the path to it; −∞: it is not accepted
 }
 
-// Path appends to dst the nodes that are accepted, from below the root on. probs is the target's
-// distribution at a node; it may share memory with that of the node before.
+// Path appends the accepted nodes below the root to dst. probs returns the target's distribution at a
+// node, which may share memory with that of the node before.
 func (r *Typical) Path(t *tree.Tree, probs func(node int) []float32, dst []int32) []int32 {
 	r.likelihood = append(r.likelihood[:0], 0)
 	for range t.Len() - 1 {
@@ -50,7 +50,7 @@ func (r *Typical) Path(t *tree.Tree, probs func(node int) []float32, dst []int32
 	return t.Path(best, dst)[1:]
 }
 
-// threshold is the probability that an accepted token has more than.
+// threshold returns the probability that accepted tokens must exceed.
 func threshold(probs []float32) float64 {
 	h := 0.0
 	for _, p := range probs {

@@ -7,9 +7,9 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Walk follows a string of tokens down a tree. Where siblings carry the same token, as the two halves
-// of a spliced tree may, it follows all of them, so it ends on the longest matching path
-// of the whole tree (Merged-Tree Dual Drafting §6.1: the candidate with the largest a).
+// Walk follows a string of tokens down a tree. If siblings carry the same token, as in a spliced
+// tree, it follows all of them, so it ends on the longest matching path of the whole tree
+// (Merged-Tree Dual Drafting §6.1: the candidate with the largest a).
 type Walk struct {
 	t        *tree.Tree
 	at, then []int32 // the nodes that spell the tokens followed so far, ascending
@@ -19,13 +19,13 @@ type Walk struct {
 // Start puts the walk at the root of t.
 func (w *Walk) Start(t *tree.Tree) { w.t, w.at = t, append(w.at[:0], 0) }
 
-// Node is where the walk stands: of several nodes that spell the same tokens, the first.
+// Node returns the node where the walk stands: the first one if several spell the same tokens.
 func (w *Walk) Node() int { return int(w.at[0]) }
 
-// Nodes are all the nodes that spell the tokens followed so far, ascending. They change with the next Follow.
+// Nodes returns all nodes that spell the tokens followed so far, ascending. They change with the next Follow.
 func (w *Walk) Nodes() []int32 { return w.at }
 
-// Follow moves to the child that carries token; without one it stays and returns false.
+// Follow moves to the child that carries token. If there is none it stays and returns false.
 func (w *Walk) Follow(token int32) bool {
 	w.then = w.then[:0]
 	for _, i := range w.at {
