@@ -10,8 +10,8 @@ import (
 // Width most probable nodes that are not expanded yet, until none of them can have a child that
 // belongs to the tree, or the loop's guide finds that another pass does not pay.
 //
-// With the modifier +text each step builds the tree anew, by all that is known then, and beyond the
-// rows it goes on as the text does.
+// With the modifier +text each step rebuilds the tree from everything known by then, and extends it
+// beyond the rows by the text.
 type BestFirst struct {
 	Width  int    `draft:"width" help:"maximum nodes expanded in one pass (1 to 4096)"`
 	Branch int    `draft:"branch" help:"maximum children of a node (1 to 64)"`
@@ -19,14 +19,14 @@ type BestFirst struct {
 	Model  string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
 }
 
-// DefaultBestFirst is what did well on grove's own models.
+// DefaultBestFirst returns the options that did well on grove's own models.
 func DefaultBestFirst() BestFirst { return BestFirst{Width: 8, Branch: 8, Depth: 20} }
 
 func (o *BestFirst) limits() (limits, error) {
 	return limits{maxNodes, o.Depth, o.Branch}, option.Check(o)
 }
 
-// begin: a drawn tree keeps every node it draws, so it has no pool to choose from.
+// begin makes a pool, except for a drawn tree, which keeps every node that it draws.
 func (o *BestFirst) begin(s *state) {
 	if s.Text != nil {
 		s.rebuilt = &rebuilt{width: o.Branch}
@@ -41,7 +41,7 @@ func (o *BestFirst) choose(s *state) {
 	}
 	floor, width := float32(0), o.Width
 	switch {
-	case !s.pooled: // what is drawn takes its place for good: the likeliest come first, and those of half their worth
+	case !s.pooled: // drawn nodes keep their places: expand the likeliest first, and those of at least half their worth
 		width = min(width, s.room())
 		for node := range s.tree.Token {
 			if s.open(node) {
@@ -59,7 +59,7 @@ func (o *BestFirst) choose(s *state) {
 	}
 }
 
-// breadth: a pool takes what belongs to the best.
+// breadth is Branch for a pool, which keeps the best nodes.
 func (o *BestFirst) breadth(s *state, _ int32, confidence float32) int {
 	if s.pooled {
 		return o.Branch

@@ -23,11 +23,11 @@ func NewDraftModel(m *model.Model) *DraftModel { return &DraftModel{Model: m, pa
 
 func (m *DraftModel) Taps() []int { return nil }
 
-// Keeps: all that a row is made of is the tokens up to it.
+// Keeps returns true: a row depends only on the tokens up to it.
 func (m *DraftModel) Keeps() bool { return true }
 
-// draftLevels is how many levels of a draft have room in the model's context behind a full window
-// of text. In a small context they have a quarter.
+// draftLevels is how many levels of a draft fit into the model's context after a full window of
+// text. In a small context they get a quarter of it.
 const draftLevels = 64
 
 func (m *DraftModel) NewText() *Text {
@@ -37,7 +37,7 @@ func (m *DraftModel) NewText() *Text {
 
 func (m *DraftModel) Prepare(rows []Rows) { m.laid = rows }
 
-// RouterInput is nil: routers are of heads.
+// RouterInput returns nil: only heads have routers.
 func (m *DraftModel) RouterInput(int, int, bool) []float32 { return nil }
 func (m *DraftModel) Follow([]par.Phase)                   {}
 

@@ -6,10 +6,10 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Dynamic is EAGLE-2's dynamic draft tree (arXiv 2406.16858, section 4): each pass expands the K
-// likeliest nodes of the last level, by the probability of their whole paths, into K children each;
-// of all these candidates the likeliest N−1 are the tree. A node is never likelier than its parent,
-// so they are connected. What cannot be among them any more is not computed, which changes nothing.
+// Dynamic is EAGLE-2's dynamic draft tree (arXiv 2406.16858, section 4). Each pass expands the K
+// likeliest nodes of the last level, by the probability of their whole paths, into K children each.
+// The likeliest N−1 of all these candidates form the tree. A node is never likelier than its parent,
+// so they are connected. Nodes that can no longer be among them are not computed: the tree is the same.
 type Dynamic struct {
 	K     int    `draft:"k" help:"nodes expanded in one pass, and children of a node (1 to 64)"`
 	Depth int    `draft:"depth" help:"maximum passes after the first, which expands the root (0 to 4094)"`
@@ -17,12 +17,12 @@ type Dynamic struct {
 	Model string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
 }
 
-// DefaultDynamic is the tree of EAGLE-2's and EAGLE-3's runs.
+// DefaultDynamic returns the options of EAGLE-2's and EAGLE-3's runs.
 func DefaultDynamic() Dynamic { return Dynamic{K: 10, Depth: 7, N: 60} }
 
 func (o *Dynamic) limits() (limits, error) { return limits{o.N, o.Depth + 1, o.K}, option.Check(o) }
 
-// begin: a drawn tree keeps every node it draws, so it has no pool to choose from.
+// begin makes a pool, except for a drawn tree, which keeps every node that it draws.
 func (o *Dynamic) begin(s *state) { s.pooled = !s.drawing }
 
 func (o *Dynamic) choose(s *state) {
@@ -40,7 +40,7 @@ func (o *Dynamic) choose(s *state) {
 	}
 }
 
-// breadth is K of a pool, as the paper has it. K drawn children of every node would be nearly the whole tree.
+// breadth is K for a pool, as in the paper. K drawn children of every node would be nearly the whole tree.
 func (o *Dynamic) breadth(s *state, _ int32, confidence float32) int {
 	if s.pooled {
 		return o.K

@@ -8,15 +8,15 @@ import (
 )
 
 // DynaTree is the draft tree of *DynaTree: Confidence-Aware Adaptive Tree Speculative Decoding*:
-// its breadth follows the draft model's confidence, its depth the probability of each path, and
-// history adapts both. The rules are those of the paper's text (§3.3, Algorithm 1). A token that
-// follows the last committed one has depth 0, as the paper's root has. Deviations:
+// its breadth follows the draft model's confidence, its depth follows the probability of each path,
+// and history adapts both. The rules are those of the paper's text (§3.3, Algorithm 1). Depth 0 is
+// that of tokens that follow the last committed one, like the paper's root. Deviations:
 //
-//   - The paper drafts one token at depth 0. Here as many are drafted there as anywhere; b-root=1
-//     gives the paper's tree.
-//   - A level is computed in one pass, the most probable nodes first where the budget ends. The
-//     tree is the same unless it does.
-//   - The paper's acceptance is a fraction of the drafted tokens. Here it is taken along the path:
+//   - The paper drafts one token at depth 0. Here as many are drafted there as anywhere else;
+//     b-root=1 gives the paper's tree.
+//   - A level is computed in one pass, the most probable nodes first if the budget runs out.
+//     Otherwise the tree is the same.
+//   - The paper's acceptance is a fraction of the drafted tokens. Here it is measured along the path:
 //     other branches are meant to be rejected. adapt=false switches the adaptation off.
 type DynaTree struct {
 	TauH    float32 `draft:"tau-h" help:"from this probability of its best child on, a node gets b-min children (tau-l to 1)"`
@@ -43,9 +43,9 @@ type DynaTree struct {
 	Model string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
 }
 
-// DefaultDynaTree is the paper's run on WikiText-2 (its appendix A). Of what the text does not
-// give, tau, rho-stop, rho-deep, the window, the target and the steps are those of that run; d0
-// moved by whole steps there.
+// DefaultDynaTree returns the options of the paper's run on WikiText-2 (its appendix A). The text
+// does not give tau, rho-stop, rho-deep, the window, the target and the steps: they come from that
+// run too, in which d0 moved by whole steps.
 func DefaultDynaTree() DynaTree {
 	return DynaTree{
 		TauH: 0.9, TauL: 0.4, BMin: 1, BMid: 2, BMax: 3, D0: 5, DMax: 8, RhoStop: 0.1, RhoDeep: 0.5, Tau: 0.05,
@@ -74,7 +74,7 @@ func (o *DynaTree) limits() (limits, error) {
 	return limits{o.NMax, o.DMax + 1, max(o.BMax, o.BRoot)}, option.Check(o)
 }
 
-// adapted is what history adaptation makes of a sequence's parameters.
+// adapted has a sequence's parameters as adapted by history.
 type adapted struct {
 	d0, tauH, tauL float32
 	window         []float32 // acceptance of the last rounds, a ring
@@ -85,9 +85,9 @@ func (o *DynaTree) begin(s *state) {
 	s.adapted = adapted{d0: float32(o.D0), tauH: o.TauH, tauL: o.TauL}
 }
 
-// choose is the gate of §3.3: d(u) < D_max, p(u) ≥ ρ_stop, and d(u) < D_0 or p(u) > ρ_deep; and of
-// algorithm 1, line 14, p(u) ≥ τ. The paper's d(u) is one less than the depth in the tree, whose
-// root is committed.
+// choose applies the gate of §3.3: d(u) < D_max, p(u) ≥ ρ_stop, and d(u) < D_0 or p(u) > ρ_deep; and
+// that of algorithm 1, line 14: p(u) ≥ τ. The paper's d(u) is one less than the depth in the tree,
+// whose root is committed.
 func (o *DynaTree) choose(s *state) {
 	least, deep := logOf(max(o.RhoStop, o.Tau)), logOf(o.RhoDeep)
 	s.level(func(s *state, u int) bool {
@@ -116,9 +116,9 @@ func (o *DynaTree) floor() float32 {
 }
 
 // learn is the historical adjustment of §3.3 and ADJUST of algorithm 1: a proportional step after
-// every round, by the mean acceptance of the last W. The paper's "fraction of drafted tokens
-// committed" is taken along the path: a tree's other branches are meant to be rejected. More
-// acceptance makes trees deeper and, by lower thresholds, narrower.
+// every round, by the mean acceptance of the last W rounds. The paper's "fraction of drafted tokens
+// committed" is measured along the path: a tree's other branches are meant to be rejected. More
+// acceptance makes trees deeper and, through lower thresholds, narrower.
 func (o *DynaTree) learn(s *state, verified *tree.Tree, nodes []int32) {
 	a := &s.adapted
 	if !o.Adapt {

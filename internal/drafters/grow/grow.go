@@ -1,19 +1,18 @@
 // Package grow drafts trees that grow step by step: each step computes rows of some nodes, for all
 // sequences in one batched pass, and their candidates become nodes. A tree has a shape: a chain
 // (Linear), fixed breadth (Fixed), DynaTree's, EAGLE-2's dynamic tree (Dynamic), or the most
-// probable nodes (BestFirst). Where rows come from, a draft model or a head on the target, is a
-// Model's affair.
+// probable nodes (BestFirst). A Model provides the rows: a draft model, or a head on the target.
 //
-// The drafter keeps a cache over the committed text. A node is computed once, leaves never; the
-// target's choice is then walked down the tree, and where drafted rows are what the text's own
-// would be those of the path stay in the cache. What was committed without a row (a leaf, the bonus
-// token, text that was decoded plainly) is computed at the beginning of the next tree, so a
-// sequence that is not drafted for costs nothing beyond its prompt.
+// The drafter keeps a cache over the committed text. Each node is computed once, and leaves never.
+// The target's choice is then walked down the tree. If drafted rows equal the rows that the
+// committed text would have, those of the path stay in the cache. Tokens committed without a row (a
+// leaf, the bonus token, text that was decoded plainly) are computed at the beginning of the next
+// tree, so a sequence that is not drafted for costs nothing beyond its prompt.
 //
 // At temperature 0 candidates are ranked by their logits. Above, they are drawn from the drafter's
-// distribution without replacement, with the noise that the target's own choice will meet
-// (sample.Sampler.Top): the papers draw with noise of their own, or take the most probable. The
-// acceptance rule rejection draws as the papers do.
+// distribution without replacement, with the noise that the target's own choice will use
+// (sample.Sampler.Top): the papers draw with independent noise, or take the most probable. With the
+// acceptance rule rejection, the drafter draws as the papers do.
 //
 // With the modifier +text candidates are ranked by n-grams and off-path logits too (package textrank).
 package grow
@@ -33,34 +32,34 @@ import (
 
 // Model computes rows. One goroutine uses it at a time.
 type Model interface {
-	Taps() []int    // that it reads; see draft.Drafter
-	Context() int   // rows of a text and levels of drafts at most, together; 0: any number
-	Keeps() bool    // a drafted row is the row that the committed text would have
-	NewText() *Text // of a sequence
+	Taps() []int    // the layers that it reads; see draft.Drafter
+	Context() int   // most rows of a text and levels of a draft together; 0: any number
+	Keeps() bool    // a drafted row equals the row that the committed text would have
+	NewText() *Text // the text of a new sequence
 
-	// Prepare lays out the rows of a pass, one Rows for each sequence. They and what they point to
-	// stay as they are until Run.
+	// Prepare lays out the rows of a pass, one Rows for each sequence. They and everything that they
+	// point to must not change until Run.
 	Prepare(rows []Rows)
-	// RouterInput is what a router reads of the k-th asked row of the i-th sequence: its output, which
-	// Run computes, or what it is made of besides its token. nil: no router can be used.
+	// RouterInput returns what a router reads for the k-th asked row of the i-th sequence: the row's
+	// output, which Run computes, or its inputs besides its token. nil: no router can be used.
 	RouterInput(i, k int, output bool) []float32
-	// Follow has the next Run do phases between the rows' outputs and their logits. It is called where
-	// there is a router.
+	// Follow makes the next Run do phases between the rows' outputs and their logits. It is called only
+	// if there is a router.
 	Follow(phases []par.Phase)
-	// Run computes the rows, and Logits those of the k-th asked row of the i-th sequence: of its list if it has one.
+	// Run computes the rows. Logits returns those of the k-th asked row of the i-th sequence: of its list if it has one.
 	Run(ctx context.Context) error
 	Logits(i, k int) []float32
 }
 
-// Blocks is a Model of which a pass gives the candidates of several levels. Nodes may have their logits in common.
+// Blocks is a Model whose passes give the candidates of several levels. Nodes may share their logits.
 type Blocks interface {
-	// Known reports whether a row of the draft came with the candidates of its children: they take no pass.
+	// Known reports whether a row of the draft came with its children's candidates: those take no pass.
 	Known(t *Text, row int32) bool
 }
 
 // Reader is a Model whose rows read the target's cache.
 type Reader interface {
-	// Reads reports whether a cache has what rows below a text of so many tokens read.
+	// Reads reports whether a cache has the rows that drafted rows after a text of so many tokens read.
 	Reads(c any, tokens int) bool
 }
 
@@ -68,29 +67,29 @@ type Reader interface {
 type Text struct {
 	*sequence.Text
 	States [][]float32 // for the Model: of the rows of a draft
-	More   any         // for the Model: what else it keeps of a text
+	More   any         // for the Model: its other state for a text
 }
 
-// Rows are those of one sequence in a pass: nodes of Tree from number From on. The first Known
-// nodes are text: what was committed and not read, and in a draft the root after it. Those beyond
-// are drafted.
+// Rows are the rows of one sequence in a pass: nodes of Tree from number From on. The first Known
+// nodes are text: tokens committed but not yet read, and in a draft the root after them. Later
+// nodes are drafted.
 type Rows struct {
 	Text  *Text
 	Tree  *tree.Tree
 	From  int
 	Known int
-	Asked []int32             // whose logits are wanted
+	Asked []int32             // nodes whose logits are wanted
 	Lists []*output.Shortlist // of each of them; nil: all tokens
-	Cache any                 // of drafts: the target's
+	Cache any                 // in drafts: the target's
 }
 
-// Config is a drafter to be made.
+// Config describes a drafter to make.
 type Config struct {
-	sequence.Shared // Pool, Vocab (tokens that may be drafted: the first of the target's) and Weights are to be set
+	sequence.Shared // set Pool, Vocab (how many of the target's first tokens may be drafted) and Weights
 	Shape           Shape
 	Model           Model
 	Target          int              // tokens of the target's vocabulary
-	Tokens          []int32          // of each logit; nil: they are the vocabulary in order
+	Tokens          []int32          // the token of each logit; nil: the vocabulary in order
 	Lists           shortlist.Method // nil: all tokens' logits are computed
 }
 
@@ -131,10 +130,10 @@ func New(c Config) (*Drafter, error) {
 type Drafter struct {
 	Config
 	limits  limits
-	asked   int         // candidates of a row that are looked at
-	ranked  int         // candidates of a node at most
-	spread  [][]float32 // of each worker, a row over the vocabulary, where logits are of a part
-	rankers []ranker    // the same, for +text
+	asked   int         // candidates of a row that are considered
+	ranked  int         // most candidates of a node
+	spread  [][]float32 // by worker: a row over the vocabulary, if logits cover only part of it
+	rankers []ranker    // by worker: for +text
 	yield   [2]yield    // at temperature 0 and above
 
 	proposals []draft.Proposal
@@ -146,13 +145,13 @@ type Drafter struct {
 	queries []shortlist.Query
 	lists   []*shortlist.List
 
-	byText textrank.Builder // of trees of the text alone
+	byText textrank.Builder // of trees from the text only
 }
 
-// rankedLeast candidates are looked at even where fewer become children: the others say how probable the first is.
+// rankedLeast candidates are considered even if fewer become children: the others show how probable the first is.
 const rankedLeast = 8
 
-// Taps are those of the model.
+// Taps returns the model's taps.
 func (d *Drafter) Taps() []int { return d.Model.Taps() }
 
 func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
@@ -161,13 +160,13 @@ func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 		p.Seed = o.Seed ^ treebuild.DrawSeed
 	}
 	for token := range p.LogitBias {
-		if int(token) >= d.Vocab { // of the target alone: nothing that could be drafted
+		if int(token) >= d.Vocab { // a token only of the target, which cannot be drafted
 			p.LogitBias = within(p.LogitBias, d.Vocab)
 			break
 		}
 	}
 	from := &d.Shared
-	if o.Sampled { // a drawn tree is of the drafter's distribution alone, which must be known for all tokens
+	if o.Sampled { // a drawn tree follows only the drafter's distribution, which must be known for all tokens
 		from = &sequence.Shared{Vocab: d.Vocab}
 	}
 	s := &state{d: d, read: d.Model.NewText(), drawing: o.Sampled, scarce: o.Sampled}
@@ -183,7 +182,7 @@ func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 	return s, nil
 }
 
-// within is the part of a bias that names tokens of a vocabulary.
+// within returns the part of a bias that names tokens of a vocabulary.
 func within(bias map[int32]float32, vocab int) map[int32]float32 {
 	m := map[int32]float32{}
 	for token, b := range bias {
@@ -194,7 +193,7 @@ func within(bias map[int32]float32, vocab int) map[int32]float32 {
 	return m
 }
 
-// Commit takes note of rows. Those of a prompt are computed now, where their time is expected, many in a pass.
+// Commit records rows. Those of a prompt are computed now, many in a pass: their time is expected here.
 func (d *Drafter) Commit(rows []draft.Rows) error {
 	d.live = d.live[:0]
 	d.Commits.Reset()

@@ -1,4 +1,4 @@
-// The shapes by name, with options read from text.
+// Shapes by name, with options read from text.
 
 package grow
 
@@ -21,13 +21,13 @@ type Kind struct {
 	Parse   func(text string) (Parsed, error)
 }
 
-// Parsed is a kind's options, as a drafter's text gives them.
+// Parsed has a kind's options, read from a drafter's text.
 type Parsed struct {
 	Shape Shape
 	Model string // the drafter's file; empty: the target's own
 }
 
-// Kinds are the shapes, in the order of help texts.
+// Kinds lists the shapes in the order of help texts.
 var Kinds = []Kind{
 	kind(Kind{
 		Name: "linear", Help: "chains of k tokens",
@@ -59,7 +59,7 @@ far, and the tree goes on by them beyond the draft model's passes.`,
 	}, DefaultBestFirst, func(o *BestFirst) Parsed { return Parsed{o, o.Model} }),
 }
 
-// kind completes the kind of a shape whose options are an O, by defaults.
+// kind completes the kind of a shape with options of type O and their defaults.
 func kind[O any](k Kind, defaults func() O, of func(*O) Parsed) Kind {
 	o := defaults()
 	k.Options = &o
@@ -73,17 +73,17 @@ func kind[O any](k Kind, defaults func() O, of func(*O) Parsed) Kind {
 	return k
 }
 
-// HeadOptions are those of drafters with a head, at their usual tree: the papers'.
+// HeadOptions are the options of drafters with a head and their usual tree, that of the papers.
 type HeadOptions struct {
 	Tree string `draft:"tree" help:"dynamic, best-first, linear, fixed or dynatree; each has the options of the drafter of that name"`
 	Dynamic
 }
 
-// DefaultHeadOptions are the options where a text names none.
+// DefaultHeadOptions returns the options for a text that names none.
 func DefaultHeadOptions() HeadOptions { return HeadOptions{Tree: "dynamic", Dynamic: DefaultDynamic()} }
 
-// ParseHead reads a text in which tree=NAME names one of Kinds or of more, or without it the usual one, and everything
-// else is that kind's options.
+// ParseHead reads a text. tree=NAME names one of Kinds or more; without it the tree is the usual one. The rest of the
+// text is that kind's options.
 func ParseHead(text string, more ...Kind) (Parsed, error) {
 	name := DefaultHeadOptions().Tree
 	var rest []string

@@ -1,4 +1,4 @@
-// The shapes of fixed breadth.
+// Shapes of fixed breadth.
 
 package grow
 
@@ -10,13 +10,13 @@ import (
 )
 
 // Linear drafts a chain of K tokens (Leviathan et al., arXiv 2211.17192, Algorithm 1). DynaTree's
-// runs compare with K = 8.
+// runs compare against K = 8.
 type Linear struct {
 	K     int    `draft:"k" help:"tokens of the chain (1 to 4095)"`
 	Model string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
 }
 
-// DefaultLinear is DynaTree's baseline on WikiText-2.
+// DefaultLinear returns the options of DynaTree's baseline on WikiText-2.
 func DefaultLinear() Linear { return Linear{K: 8} }
 
 func (o *Linear) limits() (limits, error) { return limits{o.K + 1, o.K, 1}, option.Check(o) }
@@ -28,8 +28,8 @@ func (o *Linear) floor() float32                     { return negInf }
 func (o *Linear) learn(*state, *tree.Tree, []int32)  {}
 
 // Fixed drafts a tree in which every node that is probable enough has B children, down to depth D:
-// DynaTree's baseline. Its depth counts as DynaTree's does: tokens that follow the last committed
-// one have depth 0.
+// DynaTree's baseline. Depth counts as in DynaTree: tokens that follow the last committed one have
+// depth 0.
 type Fixed struct {
 	D     int     `draft:"d" help:"depth of the tree, from 0 for the first drafted token (0 to 4094)"`
 	B     int     `draft:"b" help:"children of a node (1 to 64)"`
@@ -40,8 +40,8 @@ type Fixed struct {
 	Model string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
 }
 
-// DefaultFixed is the fixed tree that did best in DynaTree's sweep (figure 7). Where it is compared
-// with DynaTree's trees, which drop leaves below tau, it is to Prune too.
+// DefaultFixed returns the fixed tree that did best in DynaTree's sweep (figure 7). To compare it
+// with DynaTree's trees, which drop leaves below tau, set Prune too.
 func DefaultFixed() Fixed { return Fixed{D: 8, B: 3, Tau: 0.1, N: 256} }
 
 func (o *Fixed) limits() (limits, error) {

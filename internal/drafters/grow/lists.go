@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 )
 
-// list gives each row that is asked for its shortlist; what is in it may be known only when the pass has run.
+// list gives each asked row its shortlist, whose contents may be known only after the pass has run.
 func (d *Drafter) list() {
 	if d.Lists == nil {
 		return
@@ -52,7 +52,7 @@ func (d *Drafter) list() {
 	}
 }
 
-// tally counts the lists of the rows that were computed.
+// tally counts the lists of the computed rows.
 func (d *Drafter) tally() {
 	if d.Lists == nil {
 		return
@@ -62,7 +62,7 @@ func (d *Drafter) tally() {
 	}
 }
 
-// compare compares the lists along the path that the target took with what it chose there.
+// compare compares the lists along the target's path with the tokens that it chose there.
 func (s *state) compare(r *draft.Rows) {
 	if len(s.Words) == 0 || r.Next < 0 {
 		return

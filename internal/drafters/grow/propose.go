@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Propose grows the trees of all requests together, a pass of the model a step. When it fails,
+// Propose grows the trees of all requests together, with one pass of the model per step. If it fails,
 // nothing has been proposed, and the next tree starts over.
 func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	d.live = d.live[:0]
@@ -57,7 +57,7 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 	return d.proposals, nil
 }
 
-// run computes the rows laid out for this step, of all trees that still grow.
+// run computes this step's rows of all trees that are still growing.
 func (d *Drafter) run(ctx context.Context) error {
 	d.rows = d.rows[:0]
 	for _, s := range d.live {
@@ -74,15 +74,15 @@ func (d *Drafter) run(ctx context.Context) error {
 }
 
 const (
-	// shortText is the longest text without rows that is computed in one pass with the root: every
-	// row of the tree lists what it sees of it.
+	// shortText is the longest text without rows that is computed in the same pass as the root: every
+	// row of the tree lists the rows of it that it sees.
 	shortText = 32
-	// readRows is how many rows of text are read in one pass at most.
+	// readRows is the most rows of text that are read in one pass.
 	readRows = model.PrefillChunk
 )
 
-// read computes rows of live texts, several in a pass, without logits: of texts where more than
-// some rows wait, or more than have room beside a root.
+// read computes rows of live texts without logits, several texts in a pass: of those in which more
+// than so many rows wait, or more than fit together with a root.
 func (d *Drafter) read(ctx context.Context, more int) error {
 	for {
 		d.rows = d.rows[:0]
@@ -129,7 +129,7 @@ func (s *state) attach() {
 			s.add(node, c, w)
 		}
 	}
-	if s.pooled { // some were pushed out
+	if s.pooled { // some nodes were pushed out
 		s.expected = 0
 		for _, w := range s.best.heap {
 			s.expected += treebuild.Value(s.request.Guide, w)
@@ -137,7 +137,7 @@ func (s *state) attach() {
 	}
 }
 
-// rebuild builds a best-first tree anew, by the text and all its rows.
+// rebuild rebuilds a best-first tree from the text and all its rows.
 func (s *state) rebuild() {
 	before := s.expected
 	s.expected = s.rebuilt.build(s)
@@ -149,7 +149,7 @@ func (s *state) rebuild() {
 	}
 }
 
-// add makes a candidate of a worth a node, if it has a place.
+// add makes a candidate a node with a worth, if there is room for it.
 func (s *state) add(parent int32, c sample.Candidate, worth float32) {
 	if s.pooled && !(worth > 0 && s.best.add(worth)) || !s.pooled && s.room() <= 0 {
 		return
@@ -164,12 +164,12 @@ func (s *state) add(parent int32, c sample.Candidate, worth float32) {
 	}
 }
 
-// chance is the probability that a node is accepted if its parent is.
+// chance returns the probability that a node is accepted if its parent is.
 func (s *state) chance(depth int, logProb float32) float32 {
 	return treebuild.Chance(s.request.Guide, depth, logProb)
 }
 
-// finish proposes the tree: of a pool the best nodes, else all down to the shape's floor.
+// finish proposes the tree: the best nodes of a pool, otherwise all nodes down to the shape's floor.
 func (s *state) finish() {
 	to, floor := s.request.Tree, s.d.Shape.floor()
 	if s.Text != nil {
@@ -183,7 +183,7 @@ func (s *state) finish() {
 		s.index = s.tree.Sub(to, s.worth, s.most, s.deepest, s.index)
 		return
 	case s.drawing:
-		floor = negInf // a drawn child that were dropped would bias what is accepted
+		floor = negInf // dropping a drawn child would bias acceptance
 	}
 	s.nodes = append(s.nodes[:0], 0)
 	for node := 1; node < s.tree.Len(); node++ {

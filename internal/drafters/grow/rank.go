@@ -1,4 +1,4 @@
-// From logits to candidates with chances, on all workers.
+// Ranking: from logits to candidates with chances, on all workers.
 
 package grow
 
@@ -20,9 +20,9 @@ type task struct {
 	from, to int
 }
 
-// rank fills in the candidates of all nodes expanded in this step, a node a task. Where penalties
-// look at the path, a sequence is one task: its history follows one path at a time. So it is where
-// a sampler changes logits meanwhile that several nodes share.
+// rank fills in the candidates of all nodes expanded in this step, one task per node. If penalties
+// depend on the path, a whole sequence is one task: its history follows one path at a time. So it is
+// if a sampler temporarily changes logits that several nodes share.
 func (d *Drafter) rank() {
 	_, shared := d.Model.(Blocks)
 	d.tasks = d.tasks[:0]
@@ -51,7 +51,7 @@ func (d *Drafter) rank() {
 	d.Pool.Run(len(d.tasks), (*ranking)(d))
 }
 
-// ranking is the drafter as the pool's job.
+// ranking is the drafter as a job of the pool.
 type ranking Drafter
 
 func (d *ranking) Do(worker, number int) {
@@ -67,7 +67,7 @@ func (d *ranking) Do(worker, number int) {
 	}
 }
 
-// rank is the i-th expanded node's part.
+// rank ranks the candidates of the i-th expanded node.
 func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker) {
 	node, k := s.expand[i], s.d.ranked
 	if s.History != nil {
@@ -78,8 +78,8 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker
 	}
 	position := s.position(node) + 1 // of the node's children
 	if s.drawing {
-		// A stream of its own for every node that is ever drawn below: the root's position tells
-		// trees apart.
+		// Every node whose children are ever drawn has a random stream of its own: the root's position
+		// distinguishes trees.
 		position = treebuild.DrawPosition(s.At, int(s.row[node]-s.shift))
 	}
 	c := s.cands[i*k : i*k : i*k+s.d.asked]
@@ -97,7 +97,7 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker
 	row := int(s.row[node] - s.shift)
 	s.rowCount[row] = int32(copy(s.rows[row*k:(row+1)*k], c))
 	s.confidence[i] = 0
-	for _, x := range c { // of a shortlist perhaps no token can be drawn
+	for _, x := range c { // perhaps no token of a shortlist can be drawn
 		s.confidence[i] = max(s.confidence[i], exp(x.LogProb)) // DynaTree's c(u), §3.3
 	}
 	switch {
@@ -127,7 +127,7 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker
 	}
 }
 
-// wide gives the logits of a draft vocabulary their places in the target's.
+// wide spreads the logits of a draft vocabulary to their places in the target's.
 func (d *Drafter) wide(worker int, logits []float32) []float32 {
 	all := d.spread[worker]
 	for i := range all {

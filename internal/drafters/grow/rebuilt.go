@@ -1,5 +1,5 @@
-// The modifier +text: candidates ranked by the text, and best-first trees that are built anew with
-// every pass.
+// The modifier +text: candidates ranked by the text, and best-first trees that are rebuilt with every
+// pass.
 
 package grow
 
@@ -10,10 +10,10 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// rebuilt is a best-first tree that is built anew after every pass, by the text and all rows. The
+// rebuilt is a best-first tree that is rebuilt after every pass from the text and all rows. The
 // state's own tree has the nodes with rows.
 type rebuilt struct {
-	width int // children of a node at most
+	width int // most children of a node
 
 	lists [][]sample.Candidate // of each node of the state's tree, once it has a row
 
@@ -21,8 +21,8 @@ type rebuilt struct {
 	// Of each of its nodes:
 	node  []int32 // its number in the state's tree, -1 if it is not there
 	at    []textrank.Place
-	free  [][]sample.Candidate // its candidates by the text alone
-	worth []float32            // its probability from the root, as the guide has it
+	free  [][]sample.Candidate // its candidates from the text only
+	worth []float32            // its probability from the root, by the guide
 
 	least   float32 // the least worth
 	builder treebuild.Builder
@@ -32,11 +32,11 @@ type rebuilt struct {
 	s *state // while the tree is built
 }
 
-// choose expands the most probable nodes without a row, of those whose parents have one and that
+// choose expands the most probable nodes without a row, among those that have a parent with one and
 // are not too deep.
 func (b *rebuilt) choose(s *state, width, depth int) {
 	floor := float32(0)
-	if b.tree.Len() == s.most { // what comes in pushes out the least
+	if b.tree.Len() == s.most { // a new node pushes out the least one
 		floor = b.least
 	}
 	b.chosen = b.chosen[:0]
@@ -64,7 +64,7 @@ func (b *rebuilt) choose(s *state, width, depth int) {
 	}
 }
 
-// build builds the tree, and returns the sum of its nodes' values, the root left out.
+// build builds the tree, and returns the sum of its nodes' values without the root's.
 func (b *rebuilt) build(s *state) (sum float32) {
 	for i, node := range s.expand {
 		for len(b.lists) <= int(node) {
@@ -93,7 +93,7 @@ func (b *rebuilt) build(s *state) (sum float32) {
 	return sum
 }
 
-// Below is treebuild.Source's.
+// Below implements treebuild.Source.
 func (b *rebuilt) Below(t *tree.Tree, v int) []sample.Candidate {
 	s := b.s
 	node, at := int32(0), s.places[0]
@@ -124,11 +124,11 @@ type ranker struct {
 	output  textrank.Output // the row
 }
 
-// rank ranks what may follow a node in the memory of dst. top is the drafter's first candidates
-// below it.
+// rank ranks the candidates below a node, in the memory of dst. top has the drafter's first candidates
+// there.
 func (m *ranker) rank(s *state, node int32, dst, top []sample.Candidate) []sample.Candidate {
 	row := textrank.Row{Top: top, Depth: 1, Output: &m.output}
-	if !s.d.Model.Keeps() { // rows know the less the further they are from the target's hidden states
+	if !s.d.Model.Keeps() { // rows know less the further they are from the target's hidden states
 		row.Depth = int(s.tree.Depth[node]) + 1
 	}
 	return s.Text.Candidates(dst[:0:min(cap(dst), textrank.CandidatesMost)], &s.tree, int(node), s.places[node], &row,

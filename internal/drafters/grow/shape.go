@@ -10,24 +10,24 @@ import (
 
 // Shape is how trees grow: *Linear, *Fixed, *DynaTree, *Dynamic or *BestFirst.
 type Shape interface {
-	// limits are the shape's own, whatever a request allows. An option out of range is an error.
+	// limits returns the shape's own limits, whatever a request allows. An option out of range is an error.
 	limits() (limits, error)
 
-	// begin readies a new sequence's state.
+	// begin prepares a new sequence's state.
 	begin(s *state)
 
 	// choose appends to s.expand the nodes to expand next; none ends the tree. At the first step
 	// the root is the only node.
 	choose(s *state)
 
-	// breadth is how many children node gets; confidence is the drafter's in its first candidate.
+	// breadth returns how many children node gets. confidence is the drafter's in its first candidate.
 	breadth(s *state, node int32, confidence float32) int
 
-	// floor is the least log-probability of a path whose node is proposed; nodes below it are
+	// floor returns the least log-probability of the path to a proposed node. Nodes below it are
 	// dropped from the finished tree.
 	floor() float32
 
-	// learn hears which nodes of the tree that was verified are the text, the root first.
+	// learn receives the nodes of the verified tree that became text, the root first.
 	learn(s *state, verified *tree.Tree, nodes []int32)
 }
 
@@ -38,7 +38,7 @@ type limits struct {
 	children int // of one node
 }
 
-// maxNodes bounds every tree, and with it what a row sees, and maxBreadth the children of a node.
+// maxNodes limits every tree, and so the rows that a row sees. maxBreadth limits the children of a node.
 const (
 	maxNodes   = 4096
 	maxBreadth = 64
@@ -50,9 +50,9 @@ func logOf(p float32) float32 { return float32(math.Log(float64(p))) }
 
 func always(*state, int) bool { return true }
 
-// level lists the nodes of the last level that may be expanded, as many as there is room for when
-// each gets each children at least. The likeliest come first, so that they get what room is left;
-// of drawn trees in the order drawn, so that what was drawn has no say in it.
+// level lists the expandable nodes of the last level, as many as there is room for if each gets at
+// least so many children. The likeliest come first, so that they get the remaining room. Nodes of
+// drawn trees come in the order drawn, so that the order does not depend on what was drawn.
 func (s *state) level(expandable func(s *state, node int) bool, each int) {
 	for node := s.fresh; node < s.tree.Len(); node++ {
 		if s.open(node) && expandable(s, node) {
@@ -70,8 +70,8 @@ func (s *state) level(expandable func(s *state, node int) bool, each int) {
 	}
 }
 
-// insert puts a node among those chosen, the most worthy width of them, in order; of equal ones the
-// first.
+// insert inserts a node into the ordered list of the width most worthy nodes; of equal ones the first
+// are kept.
 func insert(chosen []int32, node int32, worth []float32, width int) []int32 {
 	n := len(chosen)
 	if n == width {

@@ -13,42 +13,42 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// state is one sequence: its text as far as the model has read it, and the tree that grows or grew
-// last.
+// state is one sequence: its text as far as the model has read it, and the tree that is growing or
+// grew last.
 type state struct {
-	sequence.Sequence // when drawing, its sampler has noise of its own
+	sequence.Sequence // when drawing, its sampler has its own noise
 	read              *Text
 	d                 *Drafter
-	scarce            bool // few tokens may be choosable at a node, fewer than it is to have children
+	scarce            bool // a node may have fewer tokens to choose from than it should have children
 	drawing           bool // children are drawn from the drafter's distribution: draft.Options.Sampled
 
-	distribution func(node int) []float32 // drawn of this state, made once
+	distribution func(node int) []float32 // this state's drawn, made once
 
 	places  []textrank.Place // for +text: of each node of the tree, its longest n-gram
-	rebuilt *rebuilt         // of best-first trees with +text; else nil
+	rebuilt *rebuilt         // of best-first trees with +text; otherwise nil
 
 	lists  []*shortlist.List   // of each node expanded in this step
 	listed []*output.Shortlist // the same, for the pass
-	listOf []*shortlist.List   // of each node that was expanded, by its row
+	listOf []*shortlist.List   // of each expanded node, by its row
 
-	lost bool // the text has a token that the model does not know: nothing is proposed any more
+	lost bool // the text has a token that the model does not know: nothing more is proposed
 
 	growth
-	ready bool // the growth is complete, and of the tree proposed last
+	ready bool // the growth is complete, and is that of the last proposed tree
 
 	adapted adapted // DynaTree's parameters
 }
 
 func (s *state) Close() { s.lose() }
 
-// lose gives up the text for good.
+// lose gives up the text permanently.
 func (s *state) lose() {
 	s.lost, s.ready = true, false
 	s.Sequence.Close()
 }
 
-// commit takes in rows of the target. It computes nothing: rows that the tree has and that the
-// text's would be are kept in the cache, all others are to do.
+// commit takes in rows of the target. It computes nothing: the tree's rows that equal the text's are
+// kept in the cache, and all others wait to be read.
 func (s *state) commit(r *draft.Rows) error {
 	for _, token := range r.Tokens {
 		s.History.Push(token)
@@ -92,10 +92,10 @@ func (s *state) commit(r *draft.Rows) error {
 }
 
 // judge returns how many levels of the state's own last tree the target accepted, and how many were
-// verified. Nodes that were pruned, or cut by the loop, do not count, nor do those of other
-// drafters that were verified beside them.
+// verified. Nodes that were pruned or cut by the loop do not count, nor do nodes of other drafters
+// verified in the same tree.
 func (s *state) judge(verified *tree.Tree, nodes []int32) (accepted, depth int) {
-	s.index = append(s.index[:0], 0) // of each node its number in the verified tree, -1 where it was not verified
+	s.index = append(s.index[:0], 0) // each node's number in the verified tree, -1 if it was not verified
 	for node := 1; node < s.tree.Len(); node++ {
 		at := s.index[s.tree.Parent[node]]
 		if at >= 0 {
@@ -114,8 +114,8 @@ func (s *state) judge(verified *tree.Tree, nodes []int32) (accepted, depth int) 
 	return accepted, depth
 }
 
-// walk follows tokens, the root first, down the tree as far as its rows are the text's, and lists
-// those of the text before the root and of the path. Rows that reading would compute with a later
+// walk follows tokens, the root first, down the tree as far as its rows equal the text's. It lists
+// the rows of the text before the root and of the path. Rows that reading would compute with a later
 // window are left out.
 func (s *state) walk(tokens []int32) {
 	s.nodes = s.nodes[:0]
@@ -135,31 +135,31 @@ func (s *state) walk(tokens []int32) {
 // growth is a tree that grows, or grew last.
 type growth struct {
 	request *draft.Request
-	deepest int  // depth of nodes at most
-	most    int  // nodes at most
+	deepest int  // greatest depth of nodes
+	most    int  // most nodes
 	steps   int  // passes so far
-	free    bool // this step takes none: see Blocks
+	free    bool // this step takes no pass: see Blocks
 
-	tree  tree.Tree // every candidate that was a child once; node 0 the root
+	tree  tree.Tree // every candidate that was ever a child; node 0 is the root
 	row   []int32   // of each node: its row in run, -1 while it is not expanded
 	path  []float32 // of each node: log-probability from the root, as the drafter sees it
-	worth []float32 // of each node: its probability from the root as a guide knows it, or else exp(path)
+	worth []float32 // of each node: its probability from the root by the guide, or without one exp(path)
 	fresh int       // the first node of the last step
 
-	expectedByText float32 // what the tree of the text alone is expected to bring
+	expectedByText float32 // tokens that the tree from the text only is expected to add
 
-	expected float32 // sum of the values of the nodes that count, the root left out
-	pooled   bool    // the tree may have more nodes than are proposed: the best of them are; see best
-	best     least   // where pooled: the worth of the most-1 best nodes, the root left out
+	expected float32 // sum of the values of the nodes that count, without the root
+	pooled   bool    // the tree may have more nodes than are proposed: only the best are; see best
+	best     least   // if pooled: the worth of the most-1 best nodes, without the root
 
 	expand     []int32            // nodes expanded in this step
-	cands      []sample.Candidate // ranked candidates for each, LogProb the drafter's estimate; see rank
-	count      []int32            // how many
-	confidence []float32          // the probability of the first
+	cands      []sample.Candidate // ranked candidates of each; LogProb is the drafter's estimate; see rank
+	count      []int32            // how many each has
+	confidence []float32          // the probability of each one's first candidate
 
-	// candidates below each row of run from the root on, LogProb as the model has it; ranked for each
+	// candidates below each row of run from the root on, space for ranked each; LogProb is the model's
 	rows     []sample.Candidate
-	rowCount []int32 // how many there are
+	rowCount []int32 // how many each row has
 
 	probs [][]float32 // drawing: the distribution of each row of run, over the target's vocabulary
 	shift int32       // rows of run before the root: run's row shift+i is the i-th expanded node
@@ -168,13 +168,13 @@ type growth struct {
 	from  int       // how many of them it has computed
 	asked []int32   // rows whose logits are wanted
 
-	seen  yield   // what its steps gave
+	seen  yield   // the yield of its steps
 	nodes []int32 // scratch
-	index []int32 // the place of each node in the proposed tree, -1 where it was dropped
+	index []int32 // the place of each node in the proposed tree, -1 if it was dropped
 }
 
-// begin readies the growth of a request's tree. It reports false where no pass of the model is to
-// be made: with +text the tree is then that of the text alone.
+// begin prepares the growth of a request's tree. It returns false if the model makes no pass: with
+// +text the tree is then that of the text only.
 func (s *state) begin(r *draft.Request) bool {
 	s.ready = false
 	s.request = r
@@ -184,7 +184,7 @@ func (s *state) begin(r *draft.Request) bool {
 	}
 	root := r.Tree.Token[0]
 	s.deepest, s.most = min(r.Depth, s.d.limits.depth), min(r.Budget, s.d.limits.nodes)
-	if s.rebuilt != nil { // beyond its rows the tree goes on by the text
+	if s.rebuilt != nil { // beyond its rows the text extends the tree
 		s.deepest = r.Depth
 	}
 	blind := s.read.Ahead && len(s.read.Tokens) < max(s.read.Block, 1) // there is nothing to draft from yet
@@ -221,7 +221,7 @@ func (s *state) begin(r *draft.Request) bool {
 	return true
 }
 
-// start lays out the rows of the first step, when the text before the root is short.
+// start lays out the rows of the first step, once the unread text before the root is short.
 func (s *state) start() {
 	s.read.Room() // for the root
 	todo := s.read.Todo()
@@ -236,7 +236,7 @@ func (s *state) start() {
 	s.asked = append(s.asked[:0], s.shift)
 }
 
-// next chooses the nodes of the next step, and lays out their rows; false ends the tree.
+// next chooses the nodes of the next step, and lays out their rows. It returns false at the tree's end.
 func (s *state) next() bool {
 	s.expand = s.expand[:0]
 	s.d.Shape.choose(s)
@@ -266,7 +266,7 @@ func (s *state) known() bool {
 	return ok
 }
 
-// gain is what computing the rows of the chosen nodes is expected to add to the tree.
+// gain returns how much computing the rows of the chosen nodes is expected to add to the tree.
 func (s *state) gain() float32 {
 	if s.rebuilt != nil {
 		return s.d.yield[s.Warm].ofRows(&s.growth)
@@ -274,16 +274,16 @@ func (s *state) gain() float32 {
 	return s.d.yield[s.Warm].gain(&s.growth, 1-treebuild.Value(s.request.Guide, 1))
 }
 
-// position is that of a node's token.
+// position returns the position of a node's token.
 func (s *state) position(node int32) int { return s.At + int(s.tree.Depth[node]) }
 
 // open reports whether a node may have children.
 func (s *state) open(node int) bool { return s.row[node] < 0 && int(s.tree.Depth[node]) < s.deepest }
 
-// room is how many nodes the tree may still get.
+// room returns how many more nodes the tree may get.
 func (s *state) room() int { return s.most - s.tree.Len() }
 
-// drawn is the distribution of a node's children in the tree proposed last; see
+// drawn returns the distribution of a node's children in the last proposed tree; see
 // draft.Proposal.
 func (s *state) drawn(node int) []float32 {
 	if !s.ready || !s.drawing || node < 0 || node >= s.tree.Len() || !slices.Contains(s.tree.Parent, int32(node)) {
@@ -292,10 +292,10 @@ func (s *state) drawn(node int) []float32 {
 	return s.probs[s.row[node]-s.shift]
 }
 
-// Candidates are those that were looked at below a node of the tree that was proposed last, and not
-// committed yet, for a state of a Drafter: path is the tokens from the root down to the node.
-// LogProb is as the model has it, before all corrections. They are nil where the node was not
-// expanded, and last until the next Propose.
+// Candidates returns the candidates considered below a node of the last proposed tree, which must not
+// have been committed yet, for a state of a Drafter. path has the tokens from the root down to the
+// node. LogProb is the model's, before all corrections. The result is nil if the node was not
+// expanded, and valid until the next Propose.
 func Candidates(of draft.State, path []int32) []sample.Candidate {
 	s, node := of.(*state), 0
 	if !s.ready || len(path) == 0 || path[0] != s.tree.Token[0] {

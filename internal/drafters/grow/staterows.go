@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/nn/output"
 )
 
-// StateRows is what Models share whose drafted rows read the states of their parents' rows. Its
+// StateRows is shared by Models whose drafted rows read the states of their parents' rows. Its
 // methods are called in this order: Begin, Add for each sequence, Inputs; then Start, RunRouter and
 // Answer.
 type StateRows struct {
@@ -18,16 +18,16 @@ type StateRows struct {
 	Tokens []int32   // of its rows
 
 	laid        []Rows
-	first       []int       // of each sequence, its first row
-	from        []int       // and that row's node
-	step        int         // of the draft, whose first pass is 0
-	states      []nn.Buffer // of each pass of a draft: rows of later ones read them
-	router      []par.Phase // of the Run to come; may be none
+	first       []int       // of each sequence: its first row
+	from        []int       // of each sequence: that row's node
+	step        int         // pass of the draft, from 0
+	states      []nn.Buffer // of each pass of a draft: rows of later passes read them
+	router      []par.Phase // of the next Run; may be empty
 	logits      output.Logits
-	firstLogits []int // of each sequence, the first of its rows' logits
+	firstLogits []int // of each sequence: the first of its rows' logits
 }
 
-// Begin begins to lay out a pass.
+// Begin starts the layout of a pass.
 func (r *StateRows) Begin(laid []Rows) {
 	r.laid = laid
 	r.router = nil
@@ -35,18 +35,18 @@ func (r *StateRows) Begin(laid []Rows) {
 	r.Tokens = r.Tokens[:0]
 	r.first, r.from = r.first[:0], r.from[:0]
 	r.step++
-	if len(laid) == 0 || laid[0].From == 0 { // drafts that are made together begin together
+	if len(laid) == 0 || laid[0].From == 0 { // drafts of the same batch begin together
 		r.step = 0
 	}
 }
 
-// Add adds the rows of the next sequence's nodes from one on.
+// Add adds the rows of the next sequence's nodes, beginning with node from.
 func (r *StateRows) Add(l *Rows, from int) {
 	r.first, r.from = append(r.first, len(r.Tokens)), append(r.from, from)
 	r.Tokens = append(r.Tokens, l.Tree.Token[from:]...)
 }
 
-// States is memory for the states of the pass's rows, which stays until the draft is done.
+// States returns memory for the states of the pass's rows, which stays valid until the draft is done.
 func (r *StateRows) States(width int) nn.Mat {
 	for len(r.states) <= r.step {
 		r.states = append(r.states, nn.Buffer{})
@@ -54,7 +54,7 @@ func (r *StateRows) States(width int) nn.Mat {
 	return r.states[r.step].Mat(len(r.Tokens), width)
 }
 
-// Inputs sets what the rows read: rows of text those of text, one after the other, drafted ones their parents' states.
+// Inputs sets the rows' inputs: for rows of text those in text, in order, and for drafted rows their parents' states.
 func (r *StateRows) Inputs(text, inputs nn.Mat) {
 	at := 0
 	for i := range r.laid {
@@ -71,16 +71,16 @@ func (r *StateRows) Inputs(text, inputs nn.Mat) {
 	}
 }
 
-// Row is the row of a node of the i-th sequence.
+// Row returns the row of a node of the i-th sequence.
 func (r *StateRows) Row(i int, node int32) int { return r.first[i] + int(node) - r.from[i] }
 
-// Asked is the row of the k-th node of the i-th sequence whose logits are wanted.
+// Asked returns the row of the i-th sequence's k-th node whose logits are wanted.
 func (r *StateRows) Asked(i, k int) int { return r.Row(i, r.laid[i].Asked[k]) }
 
-// Follow is for a router, which chooses the logits that are computed.
+// Follow sets the phases of a router, which chooses the logits to compute.
 func (r *StateRows) Follow(phases []par.Phase) { r.router = phases }
 
-// Start begins to run the pass. If ctx is done it gives back the memory of its rows.
+// Start starts the pass. If ctx is done it frees the memory of the pass's rows.
 func (r *StateRows) Start(ctx context.Context) error {
 	r.logits.Reset()
 	err := ctx.Err()
@@ -93,18 +93,18 @@ func (r *StateRows) Start(ctx context.Context) error {
 	return err
 }
 
-// RunRouter does what Follow was given.
+// RunRouter runs the phases that Follow was given.
 func (r *StateRows) RunRouter() {
 	router := r.router
 	r.router = nil
-	if len(router) > 0 { // which logits are computed is not known before it is done
+	if len(router) > 0 { // only after it is it known which logits to compute
 		r.Exec.Follow(router)
 		r.Exec.Release()
 		r.Exec.Hold()
 	}
 }
 
-// Answer keeps the states that rows give their children, and computes the logits that are wanted, of outputs x.
+// Answer keeps the states that children of rows will read, and computes the wanted logits from outputs x.
 func (r *StateRows) Answer(states, x nn.Mat, norm *nn.Norm, head *nn.Linear) {
 	r.firstLogits = r.firstLogits[:0]
 	for i := range r.laid {
@@ -125,7 +125,7 @@ func (r *StateRows) Answer(states, x nn.Mat, norm *nn.Norm, head *nn.Linear) {
 	r.logits.Run(r.Exec, x, norm, head)
 }
 
-// keep notes where the states of the i-th sequence's rows are. Nodes that had no row have none.
+// keep records where the states of the i-th sequence's rows are. Nodes without a row have none.
 func (r *StateRows) keep(i int, states nn.Mat) {
 	l := &r.laid[i]
 	list := slices.Grow(l.Text.States[:min(l.From, len(l.Text.States))], l.Tree.Len())
@@ -138,5 +138,5 @@ func (r *StateRows) keep(i int, states nn.Mat) {
 	l.Text.States = list
 }
 
-// Logits are those of the k-th asked row of the i-th sequence.
+// Logits returns the logits of the i-th sequence's k-th asked row.
 func (r *StateRows) Logits(i, k int) []float32 { return r.logits.Row(r.firstLogits[i] + k) }

@@ -6,9 +6,9 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Static drafts a tree of fixed paths: Children[d] are, for the nodes at depth d in their order,
-// the numbers of children, the most probable first. Nodes that a list leaves out at its end have
-// none.
+// Static drafts a tree of fixed paths. Children[d] has the number of children of each node at depth
+// d, in order; children are the most probable candidates. Nodes missing at the end of a list have no
+// children.
 type Static struct{ Children [][]int }
 
 func (o *Static) limits() (limits, error) {
@@ -48,7 +48,7 @@ func (o *Static) breadth(s *state, node int32, _ float32) int { return o.childre
 func (o *Static) floor() float32                              { return negInf }
 func (o *Static) learn(*state, *tree.Tree, []int32)           {}
 
-// children is how many children a node has.
+// children returns how many children a node has.
 func (o *Static) children(t *tree.Tree, node int) int {
 	depth, place := int(t.Depth[node]), o.place(t, node)
 	if depth >= len(o.Children) || place >= len(o.Children[depth]) {
@@ -57,7 +57,7 @@ func (o *Static) children(t *tree.Tree, node int) int {
 	return o.Children[depth][place]
 }
 
-// place is a node's number among those of its depth in the whole tree.
+// place returns a node's number among the nodes of its depth in the whole tree.
 func (o *Static) place(t *tree.Tree, node int) int {
 	parent := int(t.Parent[node])
 	if parent < 0 {

@@ -2,15 +2,15 @@ package grow
 
 import "github.com/grovellm/grove/internal/drafters/calibrate"
 
-// yield is what expanding a node gives: the chance of its first child, of its second, and so on, on
-// average over nodes by their worth. It foretells what another level would add.
+// yield is the yield of expanding a node: the chances of its first child, its second, and so on,
+// averaged over nodes weighted by their worth. It predicts how much another level would add.
 type yield struct {
 	chance []float32
 	weight float32
-	trees  float32 // that the chances count as
+	trees  float32 // number of trees that the chances count as
 }
 
-// newYield is a guess that the first trees settle.
+// newYield returns a guess, which the first trees correct.
 func newYield(children int) yield {
 	y := yield{chance: make([]float32, children), trees: calibrate.PriorWeight}
 	p := float32(calibrate.FirstChance)
@@ -29,7 +29,7 @@ func (y *yield) clear(children int) {
 	y.weight = 0
 }
 
-// learn takes in what a tree's steps gave in sum.
+// learn learns from the summed yield of a tree's steps.
 func (y *yield) learn(seen *yield) {
 	if !(seen.weight > 0) {
 		return
@@ -40,11 +40,11 @@ func (y *yield) learn(seen *yield) {
 	}
 }
 
-// gain is what expanding the chosen nodes of g is expected to add to it, where a row costs so many tokens.
+// gain returns how much expanding the chosen nodes of g is expected to add to it, if a row costs so many tokens.
 func (y *yield) gain(g *growth, row float32) (sum float32) {
 	floor := row
 	if g.pooled && g.best.full() {
-		floor = max(row, g.best.least()) // what comes in pushes out the least
+		floor = max(row, g.best.least()) // a new node pushes out the least one
 	}
 	for _, node := range g.expand {
 		for _, chance := range y.chance {
@@ -56,9 +56,9 @@ func (y *yield) gain(g *growth, row float32) (sum float32) {
 	return sum
 }
 
-// ofRows is what the rows of the chosen nodes are expected to add to a tree that is rebuilt, which
-// has children of the nodes already, by the text alone. Of such trees chance[0] is the gain of a
-// row for each unit of its node's worth.
+// ofRows returns how much the rows of the chosen nodes are expected to add to a rebuilt tree, which
+// already has children of the nodes from the text. For such trees chance[0] is the gain of a row per
+// unit of its node's worth.
 func (y *yield) ofRows(g *growth) (sum float32) {
 	for _, node := range g.expand {
 		sum += g.worth[node]
@@ -79,7 +79,7 @@ func (l *least) reset(n int) {
 
 func (l *least) full() bool { return len(l.heap) == l.n }
 
-// least is the least of the numbers kept, 0 where there is none.
+// least returns the least of the numbers kept, or 0 if there are none.
 func (l *least) least() float32 {
 	if len(l.heap) == 0 {
 		return 0
@@ -87,7 +87,7 @@ func (l *least) least() float32 {
 	return l.heap[0]
 }
 
-// add reports whether v is among the n largest so far; of equal ones the first stay.
+// add adds v, and reports whether it is among the n largest so far. Of equal ones the first stay.
 func (l *least) add(v float32) bool {
 	h := l.heap
 	if len(h) < l.n {

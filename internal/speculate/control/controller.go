@@ -1,9 +1,9 @@
 // Package control decides how much to speculate: which drafters are asked, how deep they draft, and
-// which nodes are verified (docs/design.md, law 3). It runs nothing. A loop tells it of its
-// sequences (Turn) and of the time that things took (Plan).
+// which nodes are verified (docs/design.md, law 3). It runs nothing itself. A loop describes its
+// sequences to it (Turn), and reports measured times (Plan).
 //
-// What it learns is in three parts: times (curve), chances of acceptance (package calibrate), and
-// what speculation may lose (allowance).
+// It learns three things: times (costCurve), chances of acceptance (package calibrate), and how much
+// speculation may lose (allowance).
 package control
 
 import (
@@ -12,37 +12,37 @@ import (
 	"github.com/grovellm/grove/internal/drafters/calibrate"
 )
 
-// Controller is what was learned of one target on one machine. It learns the time of a target pass by its rows, the
-// time of drafting by levels, and how often drafted nodes are accepted. Of all nodes that the step's sequences are
-// offered it verifies the set with the most expected tokens in the expected time, which may be none.
+// Controller holds what was learned about one target on one machine: the time of a target pass by its rows, the time of
+// drafting by levels, and how often drafted nodes are accepted. From all nodes offered to the step's sequences it
+// verifies the set with the most expected tokens per expected time. That set may be empty.
 //
-// Loops of the target may share it, at the same time too: one generation begins with what another learned.
+// Loops of the target may share it, even concurrently: one generation begins with what another learned.
 type Controller struct {
 	mu       sync.Mutex
-	verify   costCurve // seconds of a target pass, by rows, and by the experts that those are expected to want
-	rest     recent    // seconds of a plain round beside the pass, for each sequence
+	verify   costCurve // seconds of a target pass, by rows and by the experts that they are expected to read
+	rest     recent    // seconds of a plain round outside the pass, for each sequence
 	drafters map[string]*record
 	refresh  uint32 // passes after which a plain one is measured again
 }
 
-// record is what was learned of one drafter.
+// record is what was learned about one drafter.
 type record struct {
 	parts   []costCurve // seconds of drafting, by levels, of each part
 	text    recent      // seconds of a proposal without levels, for each sequence
-	read    recent      // seconds to read a row of text, among many
+	read    recent      // seconds to read a row of text, when it reads many
 	batches int         // proposals measured
-	draws   bool        // the last tree of its network that could be drawn was
+	draws   bool        // its network's last tree that could be drawn was drawn
 	classes [Classes]class
 }
 
-// class is what was learned of one way of choosing tokens: a drafter's probabilities are worth something else in each.
+// class is what was learned about one way of choosing tokens: a drafter's probabilities mean something else in each.
 type class struct {
 	kinds [2]kind
 	want  float32 // mean number of nodes that were worth verifying
 	mass  masses  // of drawn trees
 }
 
-// kind is one kind of proposals: byText or byNetwork. What pays for a sequence alone may not pay among several.
+// kind is one kind of proposals: byText or byNetwork. A proposal that pays for a lone sequence may not among several.
 type kind struct {
 	calibrate.Table
 	alone, among allowance
@@ -51,11 +51,11 @@ type kind struct {
 // Class is a way of choosing tokens.
 type Class int
 
-// The ways.
+// The ways of choosing tokens.
 const (
 	Greedy    Class = iota // temperature 0
-	Coupled                // above, with the coupled noise
-	Rejecting              // above, by rejection sampling
+	Coupled                // temperature above 0, with the coupled noise
+	Rejecting              // temperature above 0, by rejection sampling
 	Classes
 )
 
@@ -64,8 +64,8 @@ const (
 	byNetwork
 )
 
-// Plain decoding is measured again after calibrate.Memory passes, while it is not in use: after
-// twice as many as before if it changed by less than the factor change, up to this number.
+// lastRefresh is the most passes after which unused plain decoding is measured again. The first time is
+// after calibrate.Memory passes. The number doubles when the time changed by less than the factor change.
 const lastRefresh = 256
 
 // New returns a controller that knows nothing yet.
@@ -73,31 +73,31 @@ func New() *Controller {
 	return &Controller{verify: newCostCurve(rowAxis), refresh: calibrate.Memory, drafters: map[string]*record{}}
 }
 
-// Join returns a drafter's group for a loop. Under the name the Controller keeps what it learns of the drafter.
+// Join returns a drafter's group for a loop. The Controller keeps what it learns about the drafter under the name.
 func (c *Controller) Join(name string) *Group { return &Group{record: c.drafter(name)} }
 
-// ReadExperts says what the target's layers read, if it has experts.
+// ReadExperts sets what the target's layers read, if it has experts.
 func (c *Controller) ReadExperts(x Experts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.verify.readExperts(x)
 }
 
-// PassTime is the predicted time of a pass of n rows in seconds; 0 while nothing is known.
+// PassTime returns the predicted time of a pass of n rows in seconds; 0 while nothing is known.
 func (c *Controller) PassTime(n int) float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.verify.at(n)
 }
 
-// MeasuredRows is the most rows of a pass that was measured in a while.
+// MeasuredRows returns the most rows of any pass measured recently.
 func (c *Controller) MeasuredRows() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.verify.top()
 }
 
-// drafter returns the record of a drafter by name, made when first asked for.
+// drafter returns the record of a drafter by name, and makes it on first use.
 func (c *Controller) drafter(name string) *record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,8 +114,8 @@ func (c *Controller) drafter(name string) *record {
 	return d
 }
 
-// Learned is what the controller counted of a drafter's acceptance, in its own memory, which a program may save and set
-// while no loop runs. Times are not part of it: they are measured anew on every machine.
+// Learned returns the controller's counts of a drafter's acceptance. They are its own memory, which a program may save
+// and set while no loop runs. Times are not included: they are measured anew on every machine.
 func (c *Controller) Learned(drafter string) (counts [][]float32) {
 	d := c.drafter(drafter)
 	for i := range d.classes {
@@ -126,13 +126,13 @@ func (c *Controller) Learned(drafter string) (counts [][]float32) {
 	return counts
 }
 
-// costlyToRead reports whether the drafter had better not read text that it is not asked about: where a row takes more
-// of the time than tries may. Then it reads the last draft.Recall rows alone before it is asked again.
+// costlyToRead reports whether the drafter should not read text that it is not asked about: reading a row takes more
+// than the share of time that tries may take. Then it reads only the last draft.Recall rows before it is asked again.
 func (c *Controller) costlyToRead(d *record) bool {
 	return d.read.n > 0 && c.verify.known && d.read.median() > allowanceRate*c.verify.at(1)
 }
 
-// passed takes the time of a pass of n rows. refresh says that the pass was plain in order to be measured.
+// passed records the time of a pass of n rows. refresh says that the pass was plain in order to be measured.
 func (c *Controller) passed(n int, seconds float64, refresh bool) {
 	was := 0.0
 	if refresh {
@@ -149,14 +149,14 @@ func (c *Controller) passed(n int, seconds float64, refresh bool) {
 }
 
 // masses are the chances that nodes of drawn trees are accepted, by their place in the order drawn,
-// on average over late trees. A drawn tree may not be cut by what it holds, as that would change
-// what is drawn; so its size is chosen before.
+// averaged over recent trees. A drawn tree must not be cut by its content, as that would change the
+// distribution. So its size is chosen before it is drawn.
 type masses struct {
 	chance []float32 // of node i+1
-	trees  []int32   // that had a node i+1
+	trees  []int32   // number of trees that had a node i+1
 }
 
-// observe takes the chances of a tree's nodes, the root's first.
+// observe records the chances of a tree's nodes, the root's first.
 func (m *masses) observe(chance []float32) {
 	for i, p := range chance[1:] {
 		if i == len(m.chance) {
@@ -167,7 +167,7 @@ func (m *masses) observe(chance []float32) {
 	}
 }
 
-// size is how many nodes below the root are worth verifying, where a plain pass has so many rows
+// size returns how many nodes below the root are worth verifying if a plain pass has so many rows
 // and yields so many tokens, and drafting takes so many seconds.
 func (m *masses) size(verify *costCurve, rows int, tokens, drafting float64) (best int) {
 	most := tokens / (drafting + verify.at(rows))

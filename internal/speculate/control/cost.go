@@ -10,35 +10,35 @@ import (
 // costCurve is a measured time that rises with a count: the seconds of a target pass by its rows,
 // or of drafting by the levels drafted.
 //
-// Times are noisy, and mostly in one direction: something else runs, and a pass takes longer. So each knot of the curve
-// keeps its last times and counts by their lower median, and a count never costs more than a larger count does. Between
-// measured knots the curve has the shape of the axis: it is straight, but where a target has experts, of which more
-// rows read more. Before anything is known of a count, its cost follows from the counts that are known: see fit.
+// Times are noisy, mostly in one direction: something else runs, and a pass takes longer. So each knot of the curve
+// keeps its last times and uses their lower median, and a count never costs more than a larger one. Between measured
+// knots the curve has the shape of the axis: a straight line, unless the target has experts, since more rows read more
+// experts. While a count is unmeasured, its cost follows from the measured counts: see fit.
 //
-// Machines become slower and faster too, for seconds or minutes. So times are kept as they would be
-// at one speed, and the speed follows the last measurements, of whatever counts. A knot's memory is
-// longer than the speed's. So a change of the machine moves the speed, and not the knots that
-// happen to be measured at the time, which would look cheaper or dearer than the others ever after.
+// Machines also become slower and faster for seconds or minutes. So times are kept as they would be
+// at one speed, and the speed follows the last measurements, whatever their counts. A knot's memory
+// is longer than the speed's. So a change of the machine moves the speed, and not the knots that
+// happen to be measured then: these would look cheaper or dearer than the others ever after.
 type costCurve struct {
 	axis   *axis
 	times  []recent // by knot
 	value  []float64
 	beyond float64      // rise for each unit of shape after the last measured knot
 	union  *expertUnion // of a target with experts; nil: none
-	rise   float64      // of the axis; with experts, of rows beside the experts that they read
+	rise   float64      // of the axis; with experts, of rows not counting the experts that they read
 	seen   uint32       // measurements so far
 	speed  float64      // seconds now for each second when the times were measured
 
 	ratios  [speedTimes]float64 // the last measured times over the predicted ones
-	rated   int                 // such times ever
+	rated   int                 // such ratios ever
 	waiting int                 // measurements that value does not include yet
 	known   bool
 }
 
-// axis says where a curve has knots, and its shape before it is measured.
+// axis has a curve's knots, and its shape before it is measured.
 type axis struct {
 	knots []int32
-	rise  float64 // the cost of a unit more, as a share of the cost at the first knot
+	rise  float64 // the cost of one more unit, as a share of the cost at the first knot
 	least float64 // the least rise that measurements can lead to, in the same unit
 }
 
@@ -50,8 +50,8 @@ func steps(dst []int32, from, to, by int32) []int32 {
 	return dst
 }
 
-// rowAxis is dense where trees are small and every row counts. Before rows are measured each is
-// taken to cost little of a pass: a pass of few rows spends its time on reading weights.
+// rowAxis is dense where trees are small and every row counts. Before rows are measured, each is
+// assumed to cost little: a pass of few rows spends its time reading weights.
 var rowAxis = func() *axis {
 	k := steps(nil, 1, 16, 1)
 	k = steps(k, 16, 32, 2)
@@ -61,15 +61,15 @@ var rowAxis = func() *axis {
 		calibrate.RowCost / 10}
 }()
 
-// levelAxis counts levels of a tree. A drafter that runs level by level needs about as long for
+// levelAxis counts levels of a tree. A drafter that runs level by level takes about the same time for
 // each, and once more for the text since the last tree.
 var levelAxis = &axis{append(steps(nil, 0, 12, 1), 12, 16, 24, 32, 48, 64, 128), 1, 0}
 
-// recent is the last times of something.
+// recent holds the last measured times of something.
 type recent struct {
 	t      [recentTimes]float64
 	n      int    // times ever
-	when   uint32 // the curve's count of measurements at the last
+	when   uint32 // the curve's count of measurements at the last one
 	middle float64
 }
 
@@ -81,25 +81,25 @@ func (r *recent) add(t float64) {
 	r.middle = last[(n-1)/2]
 }
 
-// median is the lower one; 0 without a time.
+// median returns the lower median; 0 without a time.
 func (r *recent) median() float64 { return r.middle }
 
 const (
 	// A knot's times count for freshFor measurements of the curve.
 	freshFor = 2 * lastRefresh
 
-	recentTimes = 15 // kept of a knot
+	recentTimes = 15 // kept for a knot
 	majority    = 3  // measurements that make a time certain
 
-	// The first time of a knot counts for at most outlier times what the curve had there: it may be an accident.
+	// The first time of a knot counts as at most outlier times the curve's value there: it may be an accident.
 	outlier = 1.5
 
-	// The speed follows the median of so many measurements, the last of all counts: one accident does not move it,
-	// and two that are outliers do not. At a time it changes by the factor mostChange at most.
+	// The speed follows the median of the last speedTimes measurements, whatever their counts: neither one accident
+	// nor two outliers move it. Each time it changes by the factor mostChange at most.
 	speedTimes = 3
 	mostChange = 2
 
-	change = 1.1 // of the time of a plain pass: more is a change of the machine
+	change = 1.1 // factor of the time of a plain pass: more is a change of the machine
 )
 
 func newCostCurve(a *axis) costCurve {
@@ -107,7 +107,7 @@ func newCostCurve(a *axis) costCurve {
 		value: make([]float64, len(a.knots))}
 }
 
-// at is the time of a count in seconds; 0 while nothing is known.
+// at returns the time of a count in seconds; 0 while nothing is known.
 func (c *costCurve) at(n int) float64 {
 	if c.waiting > 0 {
 		c.fit()
@@ -115,7 +115,7 @@ func (c *costCurve) at(n int) float64 {
 	return c.speed * c.normal(n)
 }
 
-// normal is the time of a count at the speed at which times were measured.
+// normal returns the time of a count at the speed at which times are kept.
 func (c *costCurve) normal(n int) float64 {
 	knots := c.axis.knots
 	k, found := slices.BinarySearch(knots, int32(n))
@@ -131,8 +131,8 @@ func (c *costCurve) normal(n int) float64 {
 	return c.value[k-1] + share*(c.value[k]-c.value[k-1])
 }
 
-// shape is what the time of a count is over that of the first, as far as the axis and the experts read say. Reading
-// experts and computing with them overlap in part: the time is less than the sum of both and more than the longer one.
+// shape predicts the time of a count over that of the first knot from the axis and the experts read. Reading experts
+// and computing with them overlap in part: the time is less than the sum of both and more than the longer one.
 func (c *costCurve) shape(n int) float64 {
 	first := int(c.axis.knots[0])
 	more := c.rise * float64(n-first)
@@ -142,7 +142,7 @@ func (c *costCurve) shape(n int) float64 {
 	return 1 + more
 }
 
-// nearest is the knot that a count's measurements belong to.
+// nearest returns the knot that a count's measurements belong to.
 func (c *costCurve) nearest(n int) int {
 	knots := c.axis.knots
 	k, _ := slices.BinarySearch(knots, int32(n))
@@ -152,7 +152,7 @@ func (c *costCurve) nearest(n int) int {
 	return k
 }
 
-// observe takes a measurement in seconds.
+// observe records a measurement in seconds.
 func (c *costCurve) observe(n int, t float64) {
 	if !(t >= 0) {
 		return
@@ -174,7 +174,7 @@ func (c *costCurve) observe(n int, t float64) {
 	c.known = true
 }
 
-// adjustSpeed takes a measured time over the predicted one.
+// adjustSpeed adjusts the speed by the ratio of a measured time to the predicted one.
 func (c *costCurve) adjustSpeed(ratio float64) {
 	c.ratios[c.rated%speedTimes] = ratio
 	c.rated++
@@ -197,8 +197,8 @@ func (c *costCurve) adjustSpeed(ratio float64) {
 	c.waiting++
 }
 
-// current reports whether knot k was measured, not long ago. All else is compared with the first
-// knot: it is kept until it is measured again (Controller.refresh).
+// current reports whether knot k was measured recently. The first knot stays current until it is
+// measured again (Controller.refresh), since everything else is compared with it.
 func (c *costCurve) current(k int) bool {
 	r := &c.times[k]
 	return r.n > 0 && (k == 0 || c.seen-r.when < freshFor)
@@ -242,7 +242,7 @@ func (c *costCurve) fit() {
 		}
 		was = k
 	}
-	// Above the measured knots: as the curve rose over the upper half of the counts measured.
+	// Above the measured knots the curve rises as it does over the upper half of the measured counts.
 	c.beyond = c.value[0]
 	if half := c.upperHalf(first, last); half < last {
 		c.beyond = max((c.value[last]-c.value[half])/(shape(last)-shape(half)), c.axis.least/c.rise*c.value[0])
@@ -252,7 +252,7 @@ func (c *costCurve) fit() {
 	}
 }
 
-// upperHalf is the largest current knot of at most half of the last knot's count, or else the first one.
+// upperHalf returns the largest current knot with at most half of the last knot's count, or else the first one.
 func (c *costCurve) upperHalf(first, last int) int {
 	for k := last - 1; k > first; k-- {
 		if c.current(k) && 2*c.axis.knots[k] <= c.axis.knots[last] {
@@ -265,7 +265,7 @@ func (c *costCurve) upperHalf(first, last int) int {
 // measuredTwice reports whether a count was measured more than once, so that an accident would have shown.
 func (c *costCurve) measuredTwice(n int) bool { return c.times[c.nearest(n)].n > 1 }
 
-// age is how many measurements ago a count was last measured, or one within a sixth of it.
+// age returns how many measurements ago a count, or one within a sixth of it, was last measured.
 func (c *costCurve) age(n int) uint32 {
 	age := ^uint32(0)
 	for k, at := range c.axis.knots {
@@ -276,7 +276,7 @@ func (c *costCurve) age(n int) uint32 {
 	return age
 }
 
-// top is the largest count measured in a while.
+// top returns the largest count measured recently.
 func (c *costCurve) top() int {
 	for k := len(c.times) - 1; k >= 0; k-- {
 		if r := &c.times[k]; r.n > 0 && c.seen-r.when < freshFor {

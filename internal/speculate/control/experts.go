@@ -6,37 +6,37 @@ import (
 	"github.com/grovellm/grove/internal/drafters/calibrate"
 )
 
-// Experts says what the layers of a target with experts read. The zero value is a target without.
+// Experts describes what the layers of a target with experts read. The zero value is a target without.
 type Experts struct {
-	Layers int // with experts
+	Layers int // layers with experts
 	Count  int // experts of a layer
-	Used   int // of a row
-	Bytes  int // of an expert's weights, on average
-	Dense  int // of the weights that every pass reads
+	Used   int // experts that a row uses in a layer
+	Bytes  int // mean bytes of an expert's weights
+	Dense  int // bytes of the weights that every pass reads
 }
 
-// expertUnion is how many experts the rows of a pass choose together. Some experts are chosen more
-// often than others. The chance that none of n rows chooses an expert of popularity w is exp(−n·t·w),
-// and t is such that one row chooses f = Used/Count of the experts. The popularity has an inverse
-// Gaussian distribution with mean 1 and variance s. Then the share of experts that none of n rows
-// chooses is
+// expertUnion models how many experts the rows of a pass choose together. Some experts are chosen
+// more often than others. The chance that none of n rows chooses an expert of popularity w is
+// exp(−n·t·w), where t is such that one row chooses f = Used/Count of the experts. Popularity has an
+// inverse Gaussian distribution with mean 1 and variance s. Then the share of experts that none of n
+// rows chooses is
 //
 //	exp((1 − √(1 + 2·n·t·s))/s),  t = h + s·h²/2,  h = −ln(1 − f)
 //
-// It is (1 − f)^n for s = 0, where rows choose independently, and (1 − f)^√n for s = ∞. Rows that
+// It is (1 − f)^n for s = 0, when rows choose independently, and (1 − f)^√n for s = ∞. Rows that
 // choose still more alike leave (1 − f)^(n^a), 0 ≤ a < 1/2.
 type expertUnion struct {
 	Experts
-	// alike says how alike rows choose: s/(1 + s)/2 while s is finite, and 1 − a beyond. It is 0 at first,
-	// where rows choose independently, and 1 where all rows choose the same. It is learned from passes.
+	// alike measures how alike rows choose: s/(1 + s)/2 while s is finite, and 1 − a beyond. It is 0 when rows
+	// choose independently, and 1 when all rows choose the same. It begins at 0 and is learned from passes.
 	alike float64
 	seen  int
 }
 
-// nearlyAll is a share of all experts that says little of how alike rows choose.
+// nearlyAll is a share of all experts beyond which a pass says little about how alike rows choose.
 const nearlyAll = 0.98
 
-// unread is the share of experts that none of n rows chooses.
+// unread returns the share of experts that none of n rows chooses.
 func (u *expertUnion) unread(n int, alike float64) float64 {
 	if u.Used >= u.Count {
 		return 0
@@ -50,15 +50,15 @@ func (u *expertUnion) unread(n int, alike float64) float64 {
 	return math.Exp(-x / (1 + math.Sqrt(1+s*x)))
 }
 
-// distinct is the experts that a pass of n rows is expected to read, of all layers.
+// distinct returns how many experts a pass of n rows is expected to read, over all layers.
 func (u *expertUnion) distinct(n int) float64 {
 	return float64(u.Layers*u.Count) * (1 - u.unread(n, u.alike))
 }
 
-// bytes is the weights that a pass of n rows is expected to read.
+// bytes returns the bytes of weights that a pass of n rows is expected to read.
 func (u *expertUnion) bytes(n int) float64 { return float64(u.Dense) + float64(u.Bytes)*u.distinct(n) }
 
-// observe takes the experts that a pass of n rows read.
+// observe records how many experts a pass of n rows read.
 func (u *expertUnion) observe(n, read int) {
 	share := float64(read) / float64(u.Layers*u.Count)
 	if n < 2 || u.Used >= u.Count || !(share > 0 && share < nearlyAll) {
@@ -76,28 +76,28 @@ func (u *expertUnion) observe(n, read int) {
 	u.alike += (low - u.alike) / float64(min(u.seen, calibrate.Memory))
 }
 
-// PassTimes predicts the time of a pass by its rows from times of other passes, as a Controller
+// PassTimes predicts the time of a pass from its rows and the times of other passes, as a Controller
 // does.
 type PassTimes struct{ curve costCurve }
 
-// NewPassTimes returns the prediction for a target whose layers read x.
+// NewPassTimes returns a predictor for a target whose layers read x.
 func NewPassTimes(x Experts) *PassTimes {
 	p := &PassTimes{newCostCurve(rowAxis)}
 	p.curve.readExperts(x)
 	return p
 }
 
-// Observe takes the seconds of a pass of n rows, and the experts that it read, 0 where there are
+// Observe records the seconds of a pass of n rows, and how many experts it read, or 0 if there are
 // none.
 func (p *PassTimes) Observe(n int, seconds float64, experts int) {
 	p.curve.observeExperts(n, experts)
 	p.curve.observe(n, seconds)
 }
 
-// Seconds is the predicted time of a pass of n rows; 0 while nothing is known.
+// Seconds returns the predicted time of a pass of n rows; 0 while nothing is known.
 func (p *PassTimes) Seconds(n int) float64 { return p.curve.at(n) }
 
-// Experts is how many a pass of n rows is expected to read, of all layers; 0 where there are none.
+// Experts returns how many a pass of n rows is expected to read, over all layers; 0 if there are none.
 func (p *PassTimes) Experts(n int) float64 {
 	if p.curve.union == nil {
 		return 0
@@ -105,7 +105,7 @@ func (p *PassTimes) Experts(n int) float64 {
 	return p.curve.union.distinct(n)
 }
 
-// readExperts makes the curve follow the weights that passes of a target with experts read.
+// readExperts makes the curve account for the experts that passes of the target read, if it has any.
 func (c *costCurve) readExperts(x Experts) {
 	if x.Layers > 0 && c.union == nil {
 		c.union = &expertUnion{Experts: x}

@@ -5,18 +5,18 @@ import (
 	"github.com/grovellm/grove/internal/drafters/calibrate"
 )
 
-// knowledge is what the controller knew of one drafter when a step began. Drafters read it while
+// knowledge is what the controller knew about one drafter when a step began. Drafters read it while
 // they draft.
 type knowledge struct {
 	chances [Classes][2]calibrate.Chances
 	parts   [][maxLevels]float64 // seconds of drafting, by levels, of each part
 	pass    float64              // seconds of a plain pass without prompts
 	rounds  int                  // sequences that decoded in it
-	// tokens that a row costs, on average from a plain pass to one like the last with two rows more of each sequence
+	// tokens that a row costs, on average from a plain pass to one like the last with two more rows of each sequence
 	row float64
 }
 
-// maxLevels is how many levels a guide tells apart.
+// maxLevels is how many levels a guide distinguishes.
 const maxLevels = 32
 
 func (k *knowledge) read(c *Controller, d *record, rounds, plain, rows int) {
@@ -42,8 +42,8 @@ func (k *knowledge) read(c *Controller, d *record, rounds, plain, rows int) {
 	}
 }
 
-// levels is the time of so many levels of a part. A part that was never measured is taken to cost
-// as the first.
+// levels returns the time of n levels of a part. A part that was never measured is assumed to cost as
+// much as the first.
 func (k *knowledge) levels(part, n int) float64 {
 	return k.parts[min(part, len(k.parts)-1)][min(n, maxLevels-1)]
 }
@@ -55,7 +55,7 @@ type guide struct {
 	network bool    // levels may be drafted
 	try     bool    // the first level is drafted whatever is predicted
 	idle    float64 // tokens emitted since the last proposal by the text
-	hope    float64 // tokens that the first level is taken to bring beyond what is predicted
+	hope    float64 // tokens that the first level is assumed to gain beyond the prediction
 	asked   bool    // the drafter has levels: it asked for one
 	parts   []partGuide
 }
@@ -71,7 +71,7 @@ func (g *guide) begin(know *knowledge, class Class, network, try bool, idle, hop
 	g.parts = append(g.parts[:0], partGuide{guide: g})
 }
 
-// levels is how many levels all parts drafted.
+// levels returns how many levels all parts drafted.
 func (g *guide) levels() (n int) {
 	for i := range g.parts {
 		n += g.parts[i].levels
@@ -79,7 +79,7 @@ func (g *guide) levels() (n int) {
 	return n
 }
 
-// drafting is what those levels take, in seconds.
+// drafting returns the seconds that those levels take.
 func (g *guide) drafting() (seconds float64) {
 	for i := range g.parts {
 		if n := g.parts[i].levels; n > 0 {
@@ -89,7 +89,7 @@ func (g *guide) drafting() (seconds float64) {
 	return seconds
 }
 
-// Chance is that of a proposal by the text until a level is drafted.
+// Chance returns a node's chance: that of a proposal by the text until a level is drafted.
 func (g *guide) Chance(depth int, logProb float32) float32 {
 	kind := byText
 	if g.levels() > 0 {
@@ -98,12 +98,12 @@ func (g *guide) Chance(depth int, logProb float32) float32 {
 	return g.know.chances[g.class][kind].Of(depth, logProb)
 }
 
-// Value is the chance less what a row costs.
+// Value returns the chance less the cost of a row.
 func (g *guide) Value(chance float32) float32 { return max(chance-float32(g.know.row), 0) }
 
 func (g *guide) Deeper(expected, more float32) bool { return g.parts[0].Deeper(expected, more) }
 
-// Part is the guide of one part of a drafter of several.
+// Part returns the guide of one part of a drafter that has several.
 func (g *guide) Part(i int) draft.Guide {
 	for len(g.parts) <= i {
 		g.parts = append(g.parts, partGuide{guide: g, part: len(g.parts)})
@@ -118,11 +118,11 @@ type partGuide struct {
 	levels int // drafted
 }
 
-// Deeper compares what the level adds to the round's tokens, 1 + expected, with the time that it adds to drafting
-// and a plain pass: what rows take is in the values. Other sequences of the step are taken to be like this one.
-// A tree that is not worthwhile with the level either would not be verified.
-// A first level that pays is refused now and then, to learn what the text alone brings: as often as
-// allowanceRate bears its predicted gain.
+// Deeper compares what the level adds to the round's tokens, 1 + expected, with the time that it adds to drafting and
+// a plain pass. The values already include the cost of rows. Other sequences of the step are assumed to be like this
+// one. A tree that is not worthwhile even with the level would not be verified.
+// A first level that pays is refused now and then, to learn what the text gains without it: as often as
+// allowanceRate can pay for its predicted gain.
 func (g *partGuide) Deeper(expected, more float32) bool {
 	g.asked = true
 	if !g.network {

@@ -9,14 +9,14 @@ import (
 // times of a step's parts, in seconds.
 type times struct{ draft, verify, rest float64 }
 
-// Pass is what a step's pass took: its seconds, the seconds of everything else but drafting, and
-// the experts that it read, summed over the layers, 0 where that is not known.
+// Pass has the costs of a step's pass: its seconds, the seconds of everything else except drafting,
+// and how many experts it read, summed over the layers, or 0 if that is not known.
 type Pass struct {
 	Verify, Rest float64
 	Experts      int
 }
 
-// Learn takes what a step took and brought. Each group has its own times of drafting.
+// Learn learns from a step's times and results. Each group has its own times of drafting.
 func (p *Plan) Learn(c *Controller, turns []*Turn, groups []*Group, pass Pass) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,10 +41,10 @@ func (p *Plan) Learn(c *Controller, turns []*Turn, groups []*Group, pass Pass) {
 	plain, now := c.verify.at(p.rows), c.verify.at(rows)
 	o := times{verify: max(now-plain, 0)}
 	took := o
-	if p.rows == p.rounds { // else it is rows of prompts that took more or less than foreseen
+	if p.rows == p.rounds { // otherwise rows of prompts took more or less time than predicted
 		took.verify = max(min(pass.Verify, outlier*now)-plain, 0)
 	}
-	certain := c.verify.measuredTwice(rows) // else it may be an accident
+	certain := c.verify.measuredTwice(rows) // otherwise it may be an accident
 	if !drafted {
 		if rows == p.rounds {
 			c.rest.add(pass.Rest / float64(p.rounds))
@@ -59,15 +59,15 @@ func (p *Plan) Learn(c *Controller, turns []*Turn, groups []*Group, pass Pass) {
 }
 
 // learnGroup learns from one drafter's sequences. foreseen and took are the predicted and the
-// measured time beyond plain decoding, nodes the nodes verified in the step, and unit the time of a
-// plain token. certain says that the times are no accident.
+// measured time beyond plain decoding, nodes is how many were verified in the step, and unit is the
+// time of a plain token. certain says that the times are no accident.
 func (p *Plan) learnGroup(turns []*Turn, g *Group, foreseen, took times, nodes int, unit float64, certain bool) {
 	d := g.record
 	texts := 0
 	networks := 0
 	levels := 0
 	behind := 0
-	cold := false // it has levels, and drafted none
+	cold := false // the drafter has levels, but drafted none
 	for _, t := range turns {
 		switch {
 		case t.Group != g || !t.Asked:
@@ -127,7 +127,7 @@ func (p *Plan) learnGroup(turns []*Turn, g *Group, foreseen, took times, nodes i
 		o.cost = (took.verify*share + drafting + took.rest/float64(asked)) / unit
 		o.foreseen = (foreseen.verify*share + drafting) / unit
 		t.allowance(t.kind()).book(&o)
-		if n == 0 && t.kind() == byText && t.pays == byNetwork { // it was asked for levels alone, and drafted none
+		if n == 0 && t.kind() == byText && t.pays == byNetwork { // it was asked only for levels, and drafted none
 			t.allowance(byNetwork).book(&outcome{cost: drafting / unit, foreseen: drafting / unit, certain: certain})
 		} else {
 			t.allowance(1 - t.kind()).skip(emitted)
@@ -140,8 +140,8 @@ func (p *Plan) learnGroup(turns []*Turn, g *Group, foreseen, took times, nodes i
 	}
 }
 
-// learnLevels takes the time of a batch of so many proposals, less that of the text that the drafter had to read first.
-// Where that was long, what is left says nothing: a drafter that is tried now and then would look dearer each time.
+// learnLevels records the time of a batch of proposals, less that of the text that the drafter had to read first. If
+// the text was long the rest says nothing: a drafter that is tried only now and then would look dearer each time.
 func (d *record) learnLevels(g *Group, networks, levels int, drafted float64, behind int) {
 	if d.parts[0].known && behind > calibrate.Memory*networks { // most of the time was the text's
 		if d.read.n == 0 && behind >= sequence.Recall { // all prompts were short
@@ -166,7 +166,7 @@ func (d *record) learnLevels(g *Group, networks, levels int, drafted float64, be
 	}
 }
 
-// drafting is what a batch of proposals takes, in seconds.
+// drafting returns the seconds that a batch of proposals takes.
 func (d *record) drafting(parts []batch.Share, levels int) (seconds float64) {
 	if len(parts) == 0 {
 		return d.parts[0].at(levels)
@@ -179,14 +179,14 @@ func (d *record) drafting(parts []batch.Share, levels int) (seconds float64) {
 	return seconds
 }
 
-// learnReading takes how long the drafter's Commit took, where it was prompts to read.
+// learnReading records how long the drafter's Commit took if it had prompts to read.
 func (d *record) learnReading(g *Group) {
 	if g.Read >= sequence.Recall {
 		d.read.add(g.Reading / float64(g.Read))
 	}
 }
 
-// reading is what a drafter may take at most to read rows of text, in seconds; more is an accident.
+// reading returns the most seconds that a drafter may take to read rows of text; more is an accident.
 func (d *record) reading(rows int, unit float64) float64 {
 	if d.read.n == 0 {
 		return unit
@@ -194,13 +194,13 @@ func (d *record) reading(rows int, unit float64) float64 {
 	return outlier * d.read.median() * float64(max(rows, sequence.Recall))
 }
 
-// trackWant lets a mean number of nodes rise at once and fall by halves.
+// trackWant updates a mean number of nodes, which rises at once and falls by half of the difference.
 func trackWant(want *float32, n int) {
 	*want = max(float32(n), *want+(float32(n)-*want)/2)
 }
 
-// calibrate notes which children of the path's nodes the target chose, verified or not: the choice is
-// known. So what is drafted and not worth its place is learned too, and tries need no row.
+// calibrate records which children of the path's nodes the target chose, verified or not: the choice is
+// known. So it also learns from nodes that were not worth verifying, and tries need no row.
 func (p *Plan) calibrate(c *calibrate.Table, t *Turn) {
 	for i, node := range t.Path {
 		p.kids = t.Tree.Children(int(node), p.kids[:0])

@@ -7,13 +7,13 @@ import (
 	"github.com/grovellm/grove/internal/drafters/calibrate"
 )
 
-// Plan is the controller's part of a loop's steps. Before a pass Begin decides which drafters are asked and for how
-// much, and then Cut which nodes are verified; Learn comes after the pass. All sequences share the pass, so a node is
-// worth its place by what one more row costs the whole pass, whichever sequence it belongs to.
+// Plan is the controller's part of a loop's steps. Before a pass, Begin decides which drafters are asked and for how
+// many nodes, and Cut then decides which nodes are verified. Learn comes after the pass. All sequences share the pass,
+// so whether a node is worth its place depends on the cost of one more row of the whole pass, not on its sequence.
 type Plan struct {
-	LogitRows int // of a pass at most, whose logits fit into memory
+	LogitRows int // most rows of a pass whose logits fit into memory
 
-	Refresh bool // in this step all decode plainly, for that to be measured
+	Refresh bool // in this step all sequences decode plainly, so that plain decoding is measured
 
 	rounds int // sequences that decode in the step
 	rows   int // of a pass that verifies nothing: roots, and rows of prompts
@@ -78,7 +78,7 @@ func (p *Plan) Begin(c *Controller, turns []*Turn, groups []*Group) {
 	}
 }
 
-// ask decides whether a tree is asked for, and of how many nodes. unit is the time of a plain token.
+// ask decides whether to request a tree, and of how many nodes. unit is the time of a plain token.
 func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 	nodes := t.Budget
 	if nodes < 2 { // there is no memory for a tree
@@ -97,8 +97,8 @@ func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 			}
 			t.pays = byNetwork
 		}
-		// A drafter's first tree has one node; later ones twice as many, with every batch that was measured. Nodes
-		// that are drafted and not verified cost little, once it is known what drafting costs.
+		// A drafter's first tree has one node, and the limit doubles with every measured batch. Nodes that are
+		// drafted and not verified cost little, once the cost of drafting is known.
 		nodes = min(nodes, 2<<min(t.Group.record.batches, 16))
 		if t.Class == Rejecting {
 			t.size = min(p.drawnSize(c, t), nodes-1, p.mostNodes(c, net.credit))
@@ -112,12 +112,12 @@ func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 	t.Asked, t.Nodes = true, nodes
 }
 
-// drawnSize is how many nodes below the root are verified if the tree is a drawn one.
+// drawnSize returns how many nodes below the root are verified if the tree is drawn.
 func (p *Plan) drawnSize(c *Controller, t *Turn) int {
 	m, k := &t.class().mass, t.allowance(byNetwork)
 	size := m.size(&c.verify, p.rounds, float64(p.rounds), t.Group.know.levels(0, 1))
 	switch {
-	// so it is learned whether a larger tree pays
+	// to learn whether a larger tree pays
 	case size > 0 && (k.proposals < calibrate.PriorWeight || k.proposals%(2*calibrate.PriorWeight) == 0):
 		return 2 * (size + 1)
 	case size == 0 && (len(m.chance) == 0 || t.try):
@@ -126,10 +126,10 @@ func (p *Plan) drawnSize(c *Controller, t *Turn) int {
 	return size
 }
 
-// Cut picks the nodes to verify from the trees proposed. With the likeliest first, S(n) the sum of
-// the chances of the first n paths, and T the time of drafting and of a pass of so many rows, it
-// keeps the n for which (rounds + S(n)) / T(n) is largest: the most expected tokens in the expected
-// time. A path is never likelier than its beginning, so any n make trees.
+// Cut picks the nodes to verify from the proposed trees. It orders nodes by the chances of their
+// paths, the likeliest first. S(n) is the sum of the first n chances, and T(n) the time of drafting
+// and of a pass with n nodes. It keeps the n nodes for which (rounds + S(n)) / T(n), expected tokens
+// per expected time, is largest. A path is never likelier than its beginning, so any n form trees.
 func (p *Plan) Cut(c *Controller, turns []*Turn, drafting float64) {
 	p.product = p.product[:0]
 	p.sum = p.sum[:0]
@@ -166,7 +166,7 @@ func (p *Plan) Cut(c *Controller, turns []*Turn, drafting float64) {
 	}
 }
 
-// weigh appends the chances of the paths of the sequence's tree, and its nodes to the order.
+// weigh appends the chances of the paths of a sequence's tree to product, and its nodes to order.
 // Siblings are alternatives: their chances add up to 1 at most. Drawn trees are not ordered.
 func (p *Plan) weigh(turn *Turn) {
 	t, at := turn.Tree, len(p.product)
@@ -185,29 +185,29 @@ func (p *Plan) weigh(turn *Turn) {
 		v := p.product[at+i] * p.product[parent] / max(p.sum[parent], 1)
 		p.product[at+i] = v
 		if !turn.Drawn && !turn.watches() {
-			// Bits of numbers that are not negative order like the numbers; of equal ones the first counts for more.
+			// Bits of non-negative numbers order like the numbers. Of equal ones the first comes out as likelier.
 			p.order = append(p.order, uint64(math.Float32bits(v))<<32|uint64(^uint32(at+i)))
 		}
 	}
 }
 
-// mostNodes is how many nodes a pass verifies at most. The logits of all sequences' nodes fit into memory. No pass has
-// more than twice the rows of the largest measured, as its time would be a guess. And of rows beyond those each may
-// cost as much as a row of the largest does: no more are taken than the credit, in tokens, could pay for.
+// mostNodes returns the most nodes that a pass verifies. The logits of all sequences' nodes must fit into memory. No
+// pass has more than twice the rows of the largest measured one: its time would be a guess. Each row beyond the largest
+// may cost as much as a row of the largest: no more are taken than the credit, in tokens, could pay for.
 func (p *Plan) mostNodes(c *Controller, credit float64) int {
 	top := max(c.verify.top(), p.rows)
 	bearable := int(float64(top) * (c.verify.at(p.rows) + credit*p.unit(c)) / c.verify.at(top))
 	return max(min(max(min(2*top, bearable), top)-p.rows, p.LogitRows-p.rounds), 0)
 }
 
-// unit is the time of a plain token in a pass that reads no prompts: those are read in any case.
+// unit returns the time of a plain token in a pass that reads no prompts: those must be read in any case.
 func (p *Plan) unit(c *Controller) float64 { return c.verify.at(p.rounds) / float64(p.rounds) }
 
-// worthwhile is how much better than plain decoding speculation must look.
+// worthwhile is how many times better than plain decoding speculation must look.
 const worthwhile = 1.02
 
-// best is how many nodes to keep. The time that prompts take in the pass does not count: they have to be
-// read in any case, and a node that delays them is worth no more for it.
+// best returns how many nodes to keep. The time of prompts in the pass does not count: they must be read
+// in any case, and a node that delays them is worth no more for it.
 func (p *Plan) best(c *Controller, drafting, credit float64) (best int) {
 	sum := float64(p.rounds)
 	drafting -= c.verify.at(p.rows) - c.verify.at(p.rounds)
@@ -222,7 +222,7 @@ func (p *Plan) best(c *Controller, drafting, credit float64) (best int) {
 	return best
 }
 
-// trim lists the nodes kept, or those of a drawn tree that were drawn first, as many as was chosen before it was drawn.
+// trim lists the nodes kept. Of a drawn tree they are those drawn first, as many as were chosen before it was drawn.
 func (t *Turn) trim(product []float32, keep []bool) {
 	t.Kept = append(t.Kept, 0)
 	if t.Drawn {
@@ -252,7 +252,7 @@ func (t *Turn) trim(product []float32, keep []bool) {
 	}
 }
 
-// noteCut lists the drafter's nodes that are not verified and whose parents are.
+// noteCut lists the drafter's unverified nodes whose parents are verified.
 func (t *Turn) noteCut() {
 	tr, next := t.Tree, 1 // the next of Kept
 	for i := 1; i < min(tr.Len(), t.Forced); i++ {
