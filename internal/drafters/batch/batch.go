@@ -1,4 +1,4 @@
-// Package batch has what a drafter of grove's own says of a batch of requests beside the trees.
+// Package batch has what grove's own drafters report about a batch of requests in addition to the trees.
 package batch
 
 import (
@@ -15,23 +15,23 @@ func Proposals(p []draft.Proposal, n int) []draft.Proposal {
 	return p
 }
 
-// Share is one part's share of the last batch, of a drafter of several parts.
+// Share is one part's share of the last batch, in a drafter of several parts.
 type Share struct {
-	Levels int           // that took a pass of a network: the most of any request
+	Levels int           // levels that took a pass of a network: the most of any request
 	Time   time.Duration // of the part's Propose
 }
 
-// Shared is a drafter of several parts, whose costs the loop learns apart.
+// Shared is a drafter of several parts, whose costs the loop learns separately.
 type Shared interface{ Shares() []Share }
 
-// Guide is a guide for drafters of several parts. Part is the guide of one, which has levels and costs
-// apart from the others'.
+// Guide is a guide for drafters of several parts. Part returns the guide of one part, which has its
+// own levels and costs.
 type Guide interface {
 	draft.Guide
 	Part(i int) draft.Guide
 }
 
-// Part is the guide of part i: g itself where g does not tell parts apart.
+// Part returns the guide of part i, or g itself if g does not distinguish parts.
 func Part(g draft.Guide, i int) draft.Guide {
 	if p, is := g.(Guide); is {
 		return p.Part(i)

@@ -1,4 +1,4 @@
-// Trees of a Corrector: the candidates below a node are scored for the path to it.
+// Trees from a Corrector: the candidates below a node are scored for the path to it.
 
 package onepass
 

@@ -1,5 +1,5 @@
 // Trees whose children are drawn from the block's distributions, for rejection sampling (JetSpec, equation 12). A row
-// is the same below every node of its depth, and its children are drawn below each anew.
+// is the same below every node of its depth, but children are drawn anew below each.
 
 package onepass
 
@@ -11,25 +11,25 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// drawing is what drawn trees of a sequence are made with. Slices of probs and logs are of the depths of the tree under
-// way, or made last.
+// drawing is the state for drawn trees of a sequence. probs, logs and most have the depths of the current tree, or of
+// the last one.
 type drawing struct {
 	draw  *sample.Sampler // draws from logs; nil: candidates are chosen
-	probs [][]float32     // of each depth, over the target's vocabulary, what children there are drawn from
+	probs [][]float32     // of each depth: the distribution of children there, over the target's vocabulary
 	logs  [][]float32     // their logarithms
-	most  []float32       // of each depth, the largest of probs
-	below [][]float32     // of each node of the tree, the distribution of its children; nil: it has none
-	worth []float32       // of each node, its chance to be accepted
+	most  []float32       // of each depth: the largest of probs
+	below [][]float32     // of each node of the tree: the distribution of its children; nil: it has none
+	worth []float32       // of each node: its chance to be accepted
 }
 
-// drawer is the sampler that draws the trees of a sequence; nil where they are not drawn, because that is not asked for
-// or not only the block's distributions decide on them.
+// drawer returns the sampler that draws the trees of a sequence. It returns nil if trees are not drawn: that was not
+// requested, or they depend on more than the block's distributions.
 func (d *Drafter) drawer(o *draft.Options) (*sample.Sampler, error) {
 	b := &d.Shape.Builder
 	if !o.Sampled || d.corrector != nil || d.Weights != nil || len(d.Methods) > 0 || b.Template != nil || b.Order != nil {
 		return nil, nil
 	}
-	o.Sampled = false // for all else: distributions are those of the target's options
+	o.Sampled = false // for everything else: distributions are those of the target's options
 	return sample.New(sample.Params{Temperature: 1, Seed: o.Seed ^ treebuild.DrawSeed}, d.Vocab)
 }
 
@@ -64,8 +64,8 @@ func (s *state) distribute(sampler *sample.Sampler, i int) {
 	}
 }
 
-// drawTree draws the children of the node that is likeliest to be accepted, until the budget is spent. Which node that
-// is, what was drawn may decide; how many children a node gets, it may not.
+// drawTree draws the children of the node that is likeliest to be accepted, until the budget is spent. Draws may decide
+// which node that is, but not how many children a node gets.
 func (s *state) drawTree() {
 	t, k := s.request.Tree, s.d.Shape.Ranked(s.budget)
 	s.worth, s.below = append(s.worth[:0], 1), append(s.below[:0], nil)
@@ -97,7 +97,7 @@ func (s *state) drawTree() {
 	}
 }
 
-// drawn is the distribution of a node's children in the tree proposed last; see draft.Proposal.
+// drawn returns the distribution of a node's children in the last proposed tree; see draft.Proposal.
 func (s *state) drawn(node int) []float32 {
 	if node < 0 || node >= len(s.below) {
 		return nil

@@ -1,4 +1,4 @@
-// The head over part of the vocabulary: package shortlist.
+// The output head over part of the vocabulary: package shortlist.
 
 package onepass
 
@@ -12,17 +12,17 @@ import (
 	"github.com/grovellm/grove/internal/nn/output"
 )
 
-// listing is the shortlists of a proposal.
+// listing has the shortlists of a proposal.
 type listing struct {
 	queries  []shortlist.Query
-	rows     []int32             // of the queries, or of the wanted rows of a depth
+	rows     []int32             // rows of the queries, or the wanted rows of a depth
 	chosen   []*shortlist.List   // of each query
 	lists    []*shortlist.List   // of each wanted row
 	listed   []*output.Shortlist // the same, for their products
 	products output.Lists
 }
 
-// head computes the logits of the rows that are wanted of all blocks.
+// head computes the logits of all blocks' wanted rows.
 func (d *Drafter) head(rows nn.Mat) {
 	norm, head, _ := d.Model.Output()
 	src := nn.Source{X: rows, Norm: norm}
@@ -67,8 +67,8 @@ func (d *Drafter) head(rows nn.Mat) {
 	d.products.Run(d.exec, src, d.listed, d.out)
 }
 
-// eachHead multiplies the rows of each depth by its matrix. Results come depth by depth, and are
-// put in the rows' order.
+// eachHead multiplies the rows of each depth by its matrix. It computes depth by depth, and then
+// sorts the results into the rows' order.
 func (d *Drafter) eachHead(src nn.Source, heads []nn.Linear) {
 	ordered := d.ordered.Mat(d.out.Rows, d.out.Cols)
 	d.rows = d.rows[:0]
@@ -87,14 +87,14 @@ func (d *Drafter) eachHead(src nn.Source, heads []nn.Linear) {
 	d.exec.PerRow(len(d.rows), d.out.Cols, (*ordering)(d))
 }
 
-// ordering is the drafter as the job that puts results of eachHead in order.
+// ordering is the drafter as the job that sorts the results of eachHead.
 type ordering Drafter
 
 func (d *ordering) Do(_, i int) {
 	copy(d.out.Row(int(d.rows[i])), d.ordered.Mat(d.out.Rows, d.out.Cols).Row(i))
 }
 
-// list is the shortlist of a depth; nil where the head computes all tokens.
+// list returns the shortlist of a depth, or nil if the head computes all tokens.
 func (s *state) list(depth int) *shortlist.List {
 	if len(s.Words) == 0 {
 		return nil
@@ -102,7 +102,7 @@ func (s *state) list(depth int) *shortlist.List {
 	return s.lists[depth-1]
 }
 
-// compare compares the lists of the last draft with what the target chose after it.
+// compare compares the lists of the last draft with the tokens that the target then chose.
 func (s *state) compare(r *draft.Rows) {
 	if r.Next >= 0 {
 		for i, l := range s.lists[:min(len(s.lists), len(r.Tokens))] {
@@ -116,7 +116,7 @@ func (s *state) compare(r *draft.Rows) {
 	s.lists = s.lists[:0]
 }
 
-// output is the row of a depth.
+// output returns the row of a depth.
 func (s *state) output(depth int) textrank.Output {
 	_, _, tokens := s.d.Model.Output()
 	return textrank.Output{Logits: s.d.out.Row(s.first + depth - 1), List: s.list(depth), Tokens: tokens,

@@ -1,16 +1,16 @@
-// Package onepass drafts with a network of which one pass gives the distributions of all depths,
-// and makes a tree of them: JetSpec's, DDTree's or a chain. Which network that is, is a Model's
-// affair: a block head's (package jet) is one. A row is the same below every node of a depth,
-// though it was computed for one path (JetSpec, appendix A.4). The modifier +text ranks its
-// candidates anew at every node (package textrank), and goes on by the text beyond the block.
+// Package onepass drafts with a network that gives the distributions of all depths in one pass, and
+// builds a tree from them: JetSpec's, DDTree's or a chain. A Model provides the network, such as a
+// block head (package jet). A row is the same below every node of a depth, though it was computed for
+// one path (JetSpec, appendix A.4). The modifier +text ranks the candidates again at every node
+// (package textrank), and extends the tree by the text beyond the block.
 //
-// Above temperature 0 candidates are drawn with the noise of the target's own choice instead of
-// being the most probable, which is what they are at temperature 0. For rejection sampling they are
-// drawn with noise of their own, below every node anew.
+// At temperature 0 candidates are the most probable tokens. Above, they are drawn with the noise of
+// the target's own choice. For rejection sampling they are drawn with independent noise, anew below
+// every node.
 //
-// The drafter keeps, for each sequence, the keys and values that the network makes of committed
-// rows (the context), and computes of every row only what is new. The block's own rows last for one
-// proposal. The context is a window of as many rows as the network was made for (sequence.Text).
+// For each sequence the drafter keeps the network's keys and values of committed rows (the context),
+// and computes only new rows. The block's own rows last for one proposal. The context is a window of
+// as many rows as the network was made for (sequence.Text).
 package onepass
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Model computes blocks: rows below a text of which each gives the distribution of one depth. One
+// Model computes blocks: rows below a text, each of which gives the distribution of one depth. One
 // goroutine uses it at a time.
 type Model interface {
 	Block() Block
@@ -37,66 +37,66 @@ type Model interface {
 	Pages() nn.Pages            // of the contexts
 	Text() sequence.TextOptions // of a sequence
 
-	// LayOut makes t a block of so many rows, the first of which is of the anchor, the last
-	// committed token.
+	// LayOut makes t a block of so many rows. The first row is that of the anchor, the last committed
+	// token.
 	LayOut(t *tree.Tree, anchor int32, rows int)
 
-	// Read leaves keys and values of rows of text in the forest's caches, pending: tokens and taps
-	// (rows × all taps) of their entries (sequence.Text.Todo).
+	// Read puts keys and values of rows of text into the forest's caches, uncommitted. tokens and taps
+	// (rows × all taps) are those of the rows' entries (sequence.Text.Todo).
 	Read(e *nn.Exec, f *nn.Forest, tokens []int32, taps nn.Mat)
 
-	// Run computes blocks, in a Hold of e, and leaves in x (rows × width) what Output reads. first[i] is the row of
-	// the i-th block's anchor. Where entries are made Ahead, row i of taps has those of the token
-	// before it.
+	// Run computes blocks, in a Hold of e, and puts the states that Output reads into x (rows × width). first[i] is
+	// the row of the i-th block's anchor. If entries are made Ahead, row i of taps has the taps of the
+	// token before it.
 	Run(e *nn.Exec, f *nn.Forest, tokens, first []int32, taps, x nn.Mat)
 
-	// Output makes logits of states: Head·Norm(x). tokens are the target's for each logit; nil: the
-	// same.
+	// Output makes logits from states: Head·Norm(x). tokens has the target's token for each logit;
+	// nil: they are the same.
 	Output() (norm *nn.Norm, head *nn.Linear, tokens []int32)
 }
 
-// Heads is a Model whose depths may have an output matrix each.
+// Heads is a Model whose depths may each have an output matrix.
 type Heads interface {
 	Model
-	Heads() []nn.Linear // of each depth; none: that of Output is all depths'
+	Heads() []nn.Linear // of each depth; none: all depths use Output's
 }
 
 // Corrector is a Model whose scores of a token depend on the tokens before it in the block.
 type Corrector interface {
 	Model
 
-	// Candidates is how many tokens of a row, the best by its own logits, are scored anew below every node.
+	// Candidates returns how many of a row's best tokens, by its own logits, are scored again below every node.
 	Candidates() int
 
-	// Prepare is told the states of the rows that are wanted, as Output reads them.
+	// Prepare receives the states of the wanted rows, as Output reads them.
 	Prepare(e *nn.Exec, rows nn.Mat)
 
-	// Follow adds to the scores of tokens of a row and depth what they owe to the path before them,
-	// whose last token is given. before is the state of the path without that token, nil at the root.
-	// It returns the state with it, and whether the row is worth any children there.
+	// Follow adds the effect of the path to the scores of tokens of a row and depth. token is the
+	// path's last. before is the state of the path without that token, nil at the root. Follow
+	// returns the state with it, and whether the row is worth any children there.
 	Follow(e *nn.Exec, row, depth int, token int32, before []float32, tokens []int32,
 		scores []float32) (after []float32, ok bool)
 }
 
 // Block is the layout of a Model's blocks.
 type Block struct {
-	Depths int  // that a block drafts at most
-	Skip   int  // rows before the one that drafts the first depth: 1 where the anchor's row drafts nothing
+	Depths int  // most depths that a block drafts
+	Skip   int  // rows before the one that drafts the first depth: 1 if the anchor's row drafts nothing
 	Rows   int  // of a whole block; 0: Skip and one for each depth
 	Causal bool // a row sees only the rows before it, so that a block may end early
 }
 
-// Config is a drafter to be made.
+// Config describes a drafter to make.
 type Config struct {
 	Model     Model
 	Head      headfile.Shape // of the Model
 	Shape     *Shape
-	Depth     int // of nodes at most; 0: the block's, and with +text beyond it
+	Depth     int // greatest depth of nodes; 0: the block's, and with +text beyond it
 	Modifiers registry.Modifiers
 	Target    registry.Target
 }
 
-// New returns a drafter, whose head fits the target.
+// New returns a drafter. Its head must fit the target.
 func New(c Config) (_ *Drafter, err error) {
 	block, m := c.Model.Block(), c.Target.Model
 	if c.Depth < 0 || c.Depth > block.Depths {
@@ -150,7 +150,7 @@ func New(c Config) (_ *Drafter, err error) {
 	return d, nil
 }
 
-// Drafter makes trees of blocks.
+// Drafter builds trees from blocks.
 type Drafter struct {
 	Config
 	sequence.Shared
@@ -158,36 +158,36 @@ type Drafter struct {
 	whole     int               // rows of a whole block
 	hidden    int               // width of a row
 	outputs   int               // logits of a row
-	place     []int32           // of each token its logit, -1 where it has none; nil: they are the vocabulary in order
+	place     []int32           // each token's logit, -1 if it has none; nil: logits are the vocabulary in order
 	text      *textrank.Builder // of +text; nil without it
-	byText    textrank.Builder  // of trees of the text alone
+	byText    textrank.Builder  // of trees from the text only
 	exec      *nn.Exec
 	corrector Corrector // the model, if it is one
 	greedy    *sample.Sampler
 	reach     [2]reach // at temperature 0 and above
 	proposals []draft.Proposal
 
-	// The computation under way.
+	// The current computation.
 	live            []*state
 	forest          nn.Forest
 	tokens          []int32
-	anchors, from   []int32 // rows of the anchors, and of the blocks' rows that are wanted
+	anchors, from   []int32 // rows of the anchors, and the wanted rows of blocks
 	taps, x, wanted nn.Buffer
 	logits, ordered nn.Buffer
-	out             nn.Mat // logits, or what shortlists ask for
+	out             nn.Mat // logits: all, or those in shortlists
 	tasks           []task
 	path            []float32
 
 	listing
 }
 
-// Taps are those of the model.
+// Taps returns the model's taps.
 func (d *Drafter) Taps() []int { return d.Model.Taps() }
 
-// Blocks is the network that it drafts with.
+// Blocks returns the network that it drafts with.
 func (d *Drafter) Blocks() Model { return d.Model }
 
-// Begin is a new sequence; see draft.Drafter.
+// Begin returns a new sequence's state; see draft.Drafter.
 func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 	draw, err := d.drawer(&o)
 	if err != nil {
@@ -216,8 +216,8 @@ func (d *Drafter) Commit(rows []draft.Rows) error {
 	return nil
 }
 
-// Chance is what the row of the depth where the walk stopped gave to the target's choice; see
-// learn.Learner.
+// Chance returns the probability that the row of the depth where the walk stopped gave to the
+// target's choice; see learn.Learner.
 func (d *Drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 	s, depth := r.State.(*state), len(r.Nodes)
 	if s.draw != nil && depth <= len(s.probs) && r.Next >= 0 {

@@ -1,4 +1,4 @@
-// A proposal: the blocks of all sequences in one pass, and a tree of each.
+// Proposals: the blocks of all sequences in one pass, and a tree from each.
 
 package onepass
 
@@ -15,23 +15,23 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// growth is a tree under way.
+// growth is a growing tree.
 type growth struct {
 	request *draft.Request
 	budget  int
 
-	expectedByText float32   // tokens that the tree of the text alone is expected to bring
-	depth          int       // rows of the block that are wanted: depths 1 to depth
+	expectedByText float32   // tokens that the tree from the text only is expected to add
+	depth          int       // wanted rows of the block: depths 1 to depth
 	block          tree.Tree // its rows
-	first          int       // of the logits of all blocks, the row of depth 1
+	first          int       // the row of depth 1 among the logits of all blocks
 
-	ranked  int                  // candidates looked at in a depth
+	ranked  int                  // candidates considered in a depth
 	cands   []sample.Candidate   // depth × ranked
-	said    [][]sample.Candidate // of each depth, those there are, with the head's own probabilities
+	said    [][]sample.Candidate // of each depth: its candidates, with the head's own probabilities
 	chances []sample.Candidate   // depth × ranked: the same with the chances that the noise leaves them
-	levels  [][]sample.Candidate // of each depth, what the tree grows from: said, or those of chances
+	levels  [][]sample.Candidate // of each depth: what the tree grows from, said or chances
 
-	outputs []textrank.Output // of each depth, its row
+	outputs []textrank.Output // of each depth: its row
 }
 
 // Propose computes every sequence's block.
@@ -66,8 +66,8 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 	return d.proposals, nil
 }
 
-// begin readies the growth of a request's tree. It reports false where no pass of the head is to be
-// made: the tree is then that of the text alone, with +text.
+// begin prepares the growth of a request's tree. It returns false if the head makes no pass: with
+// +text the tree is then that of the text only.
 func (s *state) begin(r *draft.Request) bool {
 	d := s.d
 	s.request = r
@@ -101,9 +101,9 @@ func (s *state) begin(r *draft.Request) bool {
 	return true
 }
 
-// run computes the blocks, and the logits of the rows that are wanted of them. A row of a causal
-// block knows nothing of those after it, so that its block ends with the last that is wanted; of a
-// block that looks both ways every row is computed.
+// run computes the blocks, and the logits of their wanted rows. In a causal block a row does not
+// depend on those after it, so the block ends with the last wanted row. In a block that looks both
+// ways every row is computed.
 func (d *Drafter) run() {
 	d.forest.Reset()
 	d.tokens = d.tokens[:0]
@@ -125,7 +125,7 @@ func (d *Drafter) run() {
 			d.from = append(d.from, int32(first+d.block.Skip+i))
 		}
 		d.tokens = append(d.tokens, s.block.Token...)
-		ahead += len(s.Read.Tokens) // what waits for the anchor
+		ahead += len(s.Read.Tokens) // tokens whose entries wait for the anchor
 	}
 	taps, at := d.taps.Mat(ahead, width), 0
 	for _, s := range d.live {
@@ -141,17 +141,17 @@ func (d *Drafter) run() {
 		d.corrector.Prepare(d.exec, rows)
 	}
 	for _, s := range d.live {
-		s.Read.Cache.Reserve(0, 0) // the block's keys and values go
+		s.Read.Cache.Reserve(0, 0) // drop the block's keys and values
 	}
 }
 
-// task is a depth of a sequence, whose candidates are to be found.
+// task is a depth of a sequence whose candidates are to be ranked.
 type task struct {
 	s     *state
 	depth int
 }
 
-// rankedLeast candidates are looked at even where fewer can be nodes: the others say how sure the
+// rankedLeast candidates are considered even if fewer can be nodes: the others show how certain the
 // first is.
 const rankedLeast = 8
 
@@ -183,12 +183,12 @@ func (d *Drafter) rank() {
 	}
 }
 
-// ranking is the drafter as the pool's job.
+// ranking is the drafter as a job of the pool.
 type ranking Drafter
 
-// Do ranks by the logits at temperature 0; above, by the race that the target's choice will be,
-// with the noise of the position. Penalties are those of the text up to the root: which tokens will
-// stand between is not known.
+// Do ranks by the logits at temperature 0. Above, it ranks with the position's noise, as the target's
+// choice will. Penalties are those of the text up to the root: the tokens in between are not yet
+// known.
 func (d *ranking) Do(worker, number int) {
 	t := &d.tasks[number]
 	s, i := t.s, t.depth-1
@@ -200,7 +200,7 @@ func (d *ranking) Do(worker, number int) {
 		return
 	}
 	history := s.History
-	if d.corrector != nil { // which ranks them anew below every node
+	if d.corrector != nil { // it ranks them again below every node
 		lower.SetLike(sampler, d.greedy)
 		history = nil
 	}
@@ -213,7 +213,7 @@ func (d *ranking) Do(worker, number int) {
 	}
 }
 
-// grow makes the sequence's tree. Where there is a guide, its chances say which nodes are worth
+// grow builds the sequence's tree. If there is a guide, its chances determine which nodes are worth
 // most.
 func (d *Drafter) grow(s *state) {
 	g, t := s.request.Guide, s.request.Tree
@@ -242,10 +242,10 @@ func (d *Drafter) grow(s *state) {
 	}
 }
 
-// rows is the state as a drafter's part in a tree with +text.
+// rows is the state as the drafter's source of rows for a tree with +text.
 type rows state
 
-// Row is that of the node's depth, which was computed for the path of the head's first candidates.
+// Row returns the row of the node's depth, which was computed for the path of the head's first candidates.
 func (s *rows) Row(t *tree.Tree, node int) (row textrank.Row, offTop bool) {
 	depth := int(t.Depth[node])
 	if parent := t.Parent[node]; parent >= 0 {

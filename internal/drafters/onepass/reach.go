@@ -1,4 +1,4 @@
-// How deep a causal block is worth drafting, which must be said before its pass.
+// Depths of causal blocks: how deep a block is worth drafting, which must be known before its pass.
 
 package onepass
 
@@ -10,15 +10,15 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// reach foretells what a level brings: ratio[d−1] is what the tree is expected to get accepted at
-// depth d, in tokens, over the same of depth d − 1 (of the root: 1), on average over trees.
+// reach predicts the gain of a level. ratio[d−1] is how many tokens of a tree are expected to be
+// accepted at depth d, over the same at depth d − 1 (1 for the root), averaged over trees.
 type reach struct{ ratio []float32 }
 
 func newReach(depths int) reach {
 	return reach{slices.Repeat([]float32{calibrate.FirstChance}, depths)}
 }
 
-// deepen asks the guide for every level whether it pays, and returns how many do, at least 1 and at
+// deepen asks the guide for each level whether it pays, and returns how many do: at least 1, and at
 // most most.
 func (r *reach) deepen(g draft.Guide, most int) int {
 	level := r.ratio[0]
@@ -34,9 +34,9 @@ func (r *reach) deepen(g draft.Guide, most int) int {
 	return most
 }
 
-// learn takes in a tree of a block of so many levels; path[i] is the chance that the target's text
-// goes through node i. Levels that were not drafted are taken to be like the last that was: so a
-// reach that has become too short grows again.
+// learn learns from a tree of a block with depth levels. path[i] is the chance that the target's text
+// goes through node i. Levels that were not drafted are assumed to be like the last one that was, so
+// a reach that has become too short grows again.
 func (r *reach) learn(t *tree.Tree, path []float32, depth int) {
 	before := float32(1)
 	for d := 1; d <= len(r.ratio); d++ {

@@ -1,5 +1,5 @@
 // Trees from a block: one pass gives a distribution for each depth, and a shape combines their
-// tokens to paths.
+// tokens into paths.
 
 package onepass
 
@@ -18,7 +18,7 @@ import (
 // Names of shapes.
 const (
 	AccumLogP = "accum-logp" // JetSpec's Algorithm 1, by the log-probability of the path (equation 10)
-	Entropy   = "entropy"    // Algorithm 1, by the entropy of the node's depth alone (its appendix C)
+	Entropy   = "entropy"    // Algorithm 1, by the entropy of the node's depth only (its appendix C)
 	Hybrid    = "hybrid"     // Algorithm 1, by the path's log-probability plus λ times that entropy
 	DDTree    = "ddtree"     // the most probable prefixes
 	Chain     = "chain"      // the most probable token of each depth
@@ -27,12 +27,12 @@ const (
 var shapeNames = []string{AccumLogP, DDTree, Hybrid, Entropy, Chain}
 
 const (
-	maxWidth   = 1024 // bounds the children of a node
+	maxWidth   = 1024 // limits the children of a node
 	paperWidth = 7    // JetSpec's own
 )
 
-// Shape is how trees are built of a block's levels. It keeps its memory from tree to tree; one
-// goroutine uses it at a time.
+// Shape builds trees from a block's levels. It reuses its memory from tree to tree, and only one
+// goroutine may use it at a time.
 type Shape struct {
 	Builder treebuild.Builder
 
@@ -41,8 +41,8 @@ type Shape struct {
 	levels  [][]sample.Candidate
 }
 
-// NewShape returns the shape of a name. width is the number of children of a node at most: 0 is no
-// limit for ddtree, and JetSpec's own 7 for Algorithm 1. lambda is hybrid's λ.
+// NewShape returns the shape with a name. width limits the children of a node: 0 is no limit for
+// ddtree, and JetSpec's own 7 for Algorithm 1. lambda is hybrid's λ.
 func NewShape(name string, width int, lambda float64) (*Shape, error) {
 	switch {
 	case !slices.Contains(shapeNames, name):
@@ -91,7 +91,7 @@ func NewStatic(template []int32) *Shape {
 	return s
 }
 
-// Ranked is how many candidates of a depth Build looks at, for trees of a budget.
+// Ranked returns how many candidates of a depth Build considers for trees with a budget.
 func (s *Shape) Ranked(budget int) int {
 	n := max(budget-1, 0)
 	if s.Builder.Width > 0 {
@@ -110,14 +110,14 @@ func (s *Shape) Build(t *tree.Tree, levels [][]sample.Candidate, budget int, gui
 	s.levels, s.Builder.Guide = nil, nil
 }
 
-// BuildFrom is Build of candidates that a source gives below every node. The shape goes by no entropies.
+// BuildFrom is Build with candidates that a source gives below every node. The shape must not use entropies.
 func (s *Shape) BuildFrom(t *tree.Tree, from treebuild.Source, budget int, guide draft.Guide) {
 	s.Builder.Guide = guide
 	s.Builder.Build(t, from, budget)
 	s.Builder.Guide = nil
 }
 
-// setLevels computes the entropies of the depths, where the shape goes by them.
+// setLevels computes the entropies of the depths, if the shape uses them.
 func (s *Shape) setLevels(levels [][]sample.Candidate) {
 	s.entropy = append(s.entropy[:0], 0)
 	for i := 0; s.lambda > 0 && i < len(levels); i++ {
@@ -135,9 +135,9 @@ func (s *ofLevels) Below(t *tree.Tree, node int) []sample.Candidate {
 	return nil
 }
 
-// entropy of a level, in nats, at least: tokens that are no candidates are taken to be as few as
-// they can be, none of them likelier than the last candidate. So a flat level has the entropy that it
-// has, and a level of candidates that have nearly all probability too.
+// entropy returns a lower bound of a level's entropy, in nats: it assumes as few other tokens as
+// possible, none likelier than the last candidate. The bound is tight for a flat level, and for one
+// whose candidates have nearly all probability.
 func entropy(level []sample.Candidate) float64 {
 	h := 0.0
 	rest := 1.0

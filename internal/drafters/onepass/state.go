@@ -1,4 +1,4 @@
-// One sequence: its context, and what the next proposal will add to it.
+// One sequence: its context, and the rows that wait to be added to it.
 
 package onepass
 
@@ -18,7 +18,7 @@ type state struct {
 	take   int               // how many they are
 	lists  []*shortlist.List // of each depth of the last draft
 	offTop []bool            // with +text, of each node: its path left the head's first candidates
-	paths  [][]float32       // of each node, the state of the path to it, where scores depend on it
+	paths  [][]float32       // of each node: the state of the path to it, if scores depend on it
 	growth
 	drawing
 }
@@ -29,7 +29,7 @@ func (s *state) commit(r *draft.Rows) {
 	s.Sequence.Commit(&s.d.Shared, r)
 }
 
-// read brings the rows of the live sequences that wait into their contexts.
+// read adds the live sequences' waiting rows to their contexts.
 func (d *Drafter) read() {
 	width := len(d.Model.Taps()) * d.hidden
 	for {
