@@ -6,19 +6,19 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 )
 
-// Attention goes over a text in ranges of positions: [0, rangeRows), [rangeRows, 2·rangeRows) and so
-// on. A range has a softmax of its own, so a block of queries needs scores for one range only, which
-// stay in a core's cache. The results of a row's ranges are then folded in the order of positions
-// (attendfold.go). Ranges are cut by position alone, never by rows or workers, so a row's bits do not
-// depend on them; and several workers can share the ranges of one row.
+// Attention processes a text in ranges of positions: [0, rangeRows), [rangeRows, 2·rangeRows) and
+// so on. Each range has its own softmax, so a block of queries needs the scores of only one range
+// at a time, and these stay in a core's cache. The results of a row's ranges are then folded in the
+// order of positions (attendfold.go). Ranges are cut by position, never by rows or workers, so a
+// row's bits do not depend on either, and several workers can share the ranges of one row.
 
-// rangePages is the length of a range in pages of the cache. It is a constant of the definition: with
-// another one texts longer than a range have other bits. Tests make it shorter. Beside 32, 16 cost 16 rows
-// over 8,192 and 32,768 tokens 6 % more time (Zen 4); with more, workers have fewer ranges to share.
+// rangePages is the length of a range in pages of the cache. It is part of the definition: changing it
+// changes the bits of texts longer than a range. Tests shorten it. Compared with 32, 16 made 16 rows
+// over 8,192 and 32,768 tokens 6 % slower (Zen 4); above 32, workers have fewer ranges to share.
 var rangePages = 32
 
-// UseRanges makes ranges so many pages long, until restore is called: so that tests see many ranges
-// in short texts. No pass may be under way, and caches keep nothing of ranges.
+// UseRanges sets the length of ranges, in pages, until restore is called, so that tests get many
+// ranges from short texts. No pass may be running; caches hold nothing that depends on ranges.
 func UseRanges(pages int) (restore func()) {
 	old := rangePages
 	rangePages = pages
@@ -29,20 +29,20 @@ func UseRanges(pages int) (restore func()) {
 // values of a head.
 const queryBlock = 64
 
-// partsPerWorker is how many parts a worker gets, at least, where blocks are cut into parts.
+// partsPerWorker is the least number of parts for each worker where blocks are cut into parts.
 const partsPerWorker = 4
 
-// attendBlock is rows that attend together. They are counted from the first of sequence seg: [from, to) are its own
-// rows, or go on into those of the sequences after it. Their attention is pieces [lo, hi), the first one of all rows.
+// attendBlock is rows that attend together, counted from the first row of sequence seg. [from, to) are rows of that
+// sequence, or extend into those after it. Their attention is pieces [lo, hi), the first of which covers all rows.
 type attendBlock struct {
 	seg, from, to int
 	lo, hi        int
-	keptAt        int // where the results of its pieces are kept for folding, head by head; −1: they are not
-	kept          int // what a head's take
+	keptAt        int // where the results of its pieces are kept for folding, head by head; −1: they are not kept
+	kept          int // the size of one head's results
 }
 
-// attendPiece is the attention of some rows to one range. They are counted from the block's first, and are of sequence
-// seg; of a range that several sequences share, of the others too.
+// attendPiece is the attention of some rows to one range. The rows are counted from the block's first
+// and belong to sequence seg or, in a range that several sequences share, to the others as well.
 type attendPiece struct {
 	seg, from, to int
 	number        int // of the range
@@ -59,14 +59,14 @@ type attendJob struct {
 	f        *Forest
 	qkv, out Mat
 	in       *Intake
-	block    int // rows of a block, at most
+	block    int // the most rows in a block
 	blocks   []attendBlock
 	pieces   []attendPiece
 	parts    []attendPart
-	split    []int // the blocks of several parts
+	split    []int // the blocks that have several parts
 }
 
-// plan makes the blocks and parts, of which each worker gets some, and plans their phases.
+// plan makes the blocks and parts, shares them among the workers, and plans their phases.
 func (j *attendJob) plan() {
 	threads, heads := j.e.Threads(), j.a.KVHeads
 	rows := j.block
@@ -76,8 +76,8 @@ func (j *attendJob) plan() {
 	j.pieces = j.pieces[:0]
 	j.blocks = j.cut(j.blocks[:0], &j.pieces, 0, len(j.f.rows), rows)
 	total := len(j.pieces)
-	most := max(1, total*heads/(threads*partsPerWorker))          // pieces of a part
-	if threads == 1 || len(j.blocks) == 1 && heads%threads == 0 { // whole heads are shared out evenly
+	most := max(1, total*heads/(threads*partsPerWorker))          // pieces in a part
+	if threads == 1 || len(j.blocks) == 1 && heads%threads == 0 { // whole heads divide evenly
 		most = total
 	}
 	size := 0
@@ -106,7 +106,7 @@ func (j *attendJob) plan() {
 	}
 }
 
-// blockRows is how many rows make a block, at most so many, that the busiest worker is done soonest.
+// blockRows returns the number of rows in a block, at most most, with which the busiest worker finishes soonest.
 func blockRows(rows, heads, threads, most int) int {
 	best, least := most, math.MaxInt
 	for size := min(rows, most); size > 0; size-- {
@@ -118,12 +118,12 @@ func blockRows(rows, heads, threads, most int) int {
 	return best
 }
 
-// rowsToRead is how many rows take as long as a task's reading of keys and values (SmolLM2 over 128 tokens, two cores
-// of a Zen 5: with fewer blocks, passes of 8 to 16 rows take 2 to 3 % longer).
+// rowsToRead is the number of rows that take as long as a task's reading of keys and values (SmolLM2 over
+// 128 tokens, two cores of a Zen 5: with fewer blocks, passes of 8 to 16 rows take 2 to 3 % longer).
 const rowsToRead = 3
 
-// cut appends the blocks of rows [from, to) of the forest, and their pieces: of a sequence's rows, j.block at most, or
-// of most rows of sequences that begin alike.
+// cut appends the blocks of rows [from, to) of the forest, and their pieces. A block has at most
+// j.block rows of one sequence, or at most most rows of sequences that begin alike.
 func (j *attendJob) cut(blocks []attendBlock, pieces *[]attendPiece, from, to, most int) []attendBlock {
 	for s := 0; s < len(j.f.segs); s++ {
 		g := &j.f.segs[s]
@@ -146,8 +146,8 @@ func (j *attendJob) cut(blocks []attendBlock, pieces *[]attendPiece, from, to, m
 	return blocks
 }
 
-// join makes a block of so many sequences from s on, without its first rows. The ranges that they have in common, which
-// all of the rows see whole, are read once; then come each one's own.
+// join makes one block of run sequences from s on, without their first rows. The ranges that the sequences
+// have in common, which all the rows see in full, are read once; each sequence's own ranges follow.
 func (j *attendJob) join(pieces *[]attendPiece, s, run, ranges, first int) attendBlock {
 	last := &j.f.segs[s+run-1]
 	at := j.f.segs[s].Row + first
@@ -163,8 +163,8 @@ func (j *attendJob) join(pieces *[]attendPiece, s, run, ranges, first int) atten
 	return b
 }
 
-// appendPieces appends the pieces of rows of one sequence, from range least on. Row at of the forest is the block's
-// first.
+// appendPieces appends the pieces of some rows of one sequence, starting at range least. The
+// block's first row is row at of the forest.
 func (j *attendJob) appendPieces(pieces *[]attendPiece, p attendPiece, least, at int) {
 	g := &j.f.segs[p.seg]
 	lo, hi := g.Slots(), 0
@@ -172,14 +172,14 @@ func (j *attendJob) appendPieces(pieces *[]attendPiece, p attendPiece, least, at
 		lo = min(lo, g.firstSeen(r, j.a.Window)/rangeRows())
 		hi = max(hi, (g.end(r)+rangeRows()-1)/rangeRows())
 	}
-	hi = max(hi, lo+1) // of a row that sees nothing too
+	hi = max(hi, lo+1) // even for a row that sees nothing
 	for p.number = max(lo, least); p.number < hi; p.number++ {
 		*pieces = append(*pieces, p)
 	}
 }
 
-// common is how many sequences from s on make a block, of rows before row to of the forest, and how many ranges, from
-// the first on, have the same pages in all of them.
+// common returns how many sequences from s on make up a block of rows before row to of the forest,
+// and how many leading ranges have the same pages in all of them.
 func (j *attendJob) common(s, to int) (run, ranges int) {
 	run = 1
 	if j.a.Window != 0 {
@@ -203,7 +203,7 @@ func rangeRows() int { return rangePages * PageRows }
 
 // Do attends for one key/value head and one part.
 func (j *attendJob) Do(worker, task int) {
-	p := j.parts[task%len(j.parts)] // a worker's tasks are of few heads, those whose keys it stored
+	p := j.parts[task%len(j.parts)] // a worker's tasks belong to few heads, those whose keys it stored
 	head, b := task/len(j.parts), j.blocks[p.block]
 	t := j.task(worker, head, b)
 	if b.keptAt < 0 {
@@ -230,19 +230,19 @@ type attendTask struct {
 	kv     KVType
 	group  int
 	n      int // queries: row r's heads are r·group … r·group+group−1
-	before int // queries of the block before these
+	before int // queries of the block that precede these
 
 	q        []float32         // queries, n × Dim
 	products gemm.PanelProduct // of panels
-	res      rangeResult       // of the range at hand
+	res      rangeResult       // of the current range
 
-	// the range's first position; slots that rows see come before last; the width of a row of weights
+	// the range's first position; one past the last slot that rows see; the width of a row of weights
 	at, last, stride int
-	pages            []int32   // those that some row sees, ascending
+	pages            []int32   // those that at least one row sees, ascending
 	w                []float32 // weights, n × stride: the slots of pages side by side
 }
 
-// task readies the work of a head and a block.
+// task prepares the work of a head and a block.
 func (j *attendJob) task(worker, head int, b attendBlock) attendTask {
 	g := &j.f.segs[b.seg]
 	t := attendTask{
@@ -253,7 +253,7 @@ func (j *attendJob) task(worker, head int, b attendBlock) attendTask {
 	return t
 }
 
-// piece is the task of a piece, without its queries.
+// piece returns the task of a piece, without its queries.
 func (t *attendTask) piece(p *attendPiece) attendTask {
 	of := *t
 	of.g = &t.f.segs[p.seg]
@@ -264,7 +264,7 @@ func (t *attendTask) piece(p *attendPiece) attendTask {
 	return of
 }
 
-// attendPiece attends to a piece, with queries that its block has taken.
+// attendPiece attends to a piece, with queries that the block has already taken.
 func (t *attendTask) attendPiece(p *attendPiece) {
 	t.q = t.q[t.before*t.a.Dim:][:t.n*t.a.Dim]
 	if t.kv.panels() {
@@ -289,7 +289,7 @@ func (t *attendTask) attend(pieces []attendPiece) {
 	t.give(all)
 }
 
-// width is the results of a query: a head's dimensions, filled up to whole panels where pages hold those.
+// width is the length of a query's results: a head's dimensions, padded to whole panels where pages hold panels.
 func (t *attendTask) width() int { return t.g.Cache.mem.shapeOf(t.layer).resultWidth() }
 
 func (t *attendTask) takeQueries() {
@@ -313,7 +313,7 @@ func (t *attendTask) takeQueries() {
 	t.products = x.ByPanels(0, t.n)
 }
 
-// give hands the outputs on.
+// give passes the outputs on.
 func (t *attendTask) give(all rangeResult) {
 	t.addSinks(all)
 	d := t.g.Cache.mem.shapeOf(t.layer).values()

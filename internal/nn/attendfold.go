@@ -5,9 +5,9 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// rangeResult is what attention to one range, or to several, came to, for each query of a block: the
-// mean of the values o by their weights, the largest score and the sum of the exponentials of the
-// scores less that one. Where pages hold panels, o is panel by panel: [width/Panel][queries][Panel].
+// rangeResult is the result of attention to one or more ranges, for each query of a block: the
+// weighted mean o of the values, the largest score, and the sum of the exponentials of the scores
+// less the largest. Where pages hold panels, o is panel by panel: [width/Panel][queries][Panel].
 type rangeResult struct{ o, tops, sums []float32 }
 
 // keptSize is the size of a piece's result.
@@ -16,14 +16,14 @@ func (j *attendJob) keptSize(p *attendPiece) int {
 	return n * (j.f.segs[p.seg].Cache.mem.shapeOf(j.layer).resultWidth() + 2)
 }
 
-// keptPiece is where the result of a piece, task of, of a block of several parts is kept.
+// keptPiece returns where the result of a piece is kept, for a block of several parts; of is the piece's task.
 func (j *attendJob) keptPiece(of *attendTask, p *attendPiece) rangeResult {
 	k := j.e.kept[of.keptAt+of.head*of.kept+p.keptAt:][:j.keptSize(p)]
 	o := of.n * of.width()
 	return rangeResult{k[:o], k[o : o+of.n], k[o+of.n:]}
 }
 
-// folded is room for the result of all ranges.
+// folded returns room for the result of all ranges.
 func (t *attendTask) folded() rangeResult {
 	return rangeResult{t.s.folded[:t.n*t.width()], t.s.tops[t.n : 2*t.n], t.s.totals[t.n : 2*t.n]}
 }
@@ -46,16 +46,16 @@ func (f *foldJob) Do(worker, task int) {
 	t.give(all)
 }
 
-// fold adds the result of a piece to all, which is its block's, of so many queries. With m the larger of the two
-// largest scores, either weighs its sum times e to its largest score less m, and o becomes the mean of the two means
-// by these weights. Where only one of the two weighs anything it is taken as it is.
+// fold adds the result of a piece to all, the result of its block, which has the given number of queries. With m
+// the larger of the two largest scores, each sum is multiplied by e to its own largest score less m, and o becomes
+// the mean of the two means with these weights. Where only one of them has any weight, it is taken as it is.
 func (t *attendTask) fold(all rangeResult, queries int) {
 	res, both := t.res, true
 	a, b := t.s.weights[:t.n], t.s.weights[t.n:2*t.n]
 	for k := range t.n {
 		q := t.before + k
 		switch {
-		case res.sums[k] == 0: // also of a row that sees nothing of the range
+		case res.sums[k] == 0: // including a row that sees nothing of the range
 			b[k], both = leave, false
 		case all.sums[q] == 0:
 			b[k], both = take, false
@@ -86,11 +86,11 @@ func (t *attendTask) fold(all rangeResult, queries int) {
 	}
 }
 
-// In place of a share, which is not negative: the results stay, or are the part's.
+// These take the place of a share, which is never negative: keep the results, or take the part's.
 const leave, take = -1, -2
 
-// weigh adds a part of that largest score and sum to query k's. It returns the shares of the whole that
-// the query had before and that the part has.
+// weigh adds a part with the given largest score and sum to query k's. It returns the shares of the
+// whole that belong to the query's earlier results and to the part.
 func (a *rangeResult) weigh(k int, top, sum float32) (before, part float32) {
 	m := max(a.tops[k], top)
 	e := [2]float32{a.tops[k] - m, top - m}
@@ -100,7 +100,7 @@ func (a *rangeResult) weigh(k int, top, sum float32) (before, part float32) {
 	return before / a.sums[k], part / a.sums[k]
 }
 
-// addSinks shares the weights of each query with its head's sink, whose weight nobody gets.
+// addSinks shares the weights of each query with its head's sink, whose own weight is discarded.
 func (t *attendTask) addSinks(all rangeResult) {
 	if t.a.Sinks == nil {
 		return

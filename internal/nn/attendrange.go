@@ -7,12 +7,12 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// sees are the positions of the range at hand that a row sees: [from, to). There are none where from ≥ to.
+// sees returns the positions [from, to) of the current range that a row sees. There are none if from ≥ to.
 func (t *attendTask) sees(r forestRow) (from, to int) {
 	return max(t.at, t.g.firstSeen(r, t.a.Window)), min(t.at+rangeRows(), t.g.end(r))
 }
 
-// attendRange attends to positions of range r.
+// attendRange attends to the positions of range r.
 func (t *attendTask) attendRange(r int) {
 	t.at = r * rangeRows()
 	t.look()
@@ -32,8 +32,8 @@ func (t *attendTask) attendRange(r int) {
 	}
 }
 
-// look finds the pages that some row of the block sees: those of its positions up to its prefix, which
-// are slots too, and those of its ancestors in the range, which may be far behind.
+// look finds the pages that at least one row of the block sees: those of the positions up to its
+// prefix, which are also slots, and those of its ancestors in the range, which may be far ahead.
 func (t *attendTask) look() {
 	base := t.g.Base
 	t.last = 0
@@ -63,10 +63,10 @@ func (t *attendTask) look() {
 	t.w = t.s.scores[:t.n*t.stride]
 }
 
-// column is where a row of weights has a slot of one of the pages.
+// column returns where a row of weights has a slot of one of the pages.
 func (t *attendTask) column(slot int) int { return int(t.s.column[slot/PageRows]) + slot%PageRows }
 
-// score computes the scores of all queries by all slots of the pages.
+// score computes the scores of all queries for all slots of the pages.
 func (t *attendTask) score() {
 	c, d := t.g.Cache, t.a.Dim
 	if !t.kv.panels() {
@@ -83,7 +83,7 @@ func (t *attendTask) score() {
 			switch next := i + k + fewPages; {
 			case next < len(t.pages):
 				nexts[k], _ = c.panels(t.layer, t.head, int(t.pages[next]))
-			case next-len(t.pages) < len(t.pages): // then come the values
+			case next-len(t.pages) < len(t.pages): // the values follow
 				_, nexts[k] = c.panels(t.layer, t.head, int(t.pages[next-len(t.pages)]))
 			}
 		}
@@ -91,7 +91,7 @@ func (t *attendTask) score() {
 	}
 }
 
-// fewPages is how many pages of keys are multiplied at once: of few queries one page's sums would wait for each other.
+// fewPages is how many pages of keys are multiplied at once: with few queries, one page's sums wait for each other.
 const fewPages = 4
 
 // weigh turns scores into weights.
@@ -109,10 +109,10 @@ func (t *attendTask) weigh() {
 	}
 }
 
-// weighRow turns the scores of a row into weights of the positions that it sees in the range; all other
-// slots weigh 0. The softmax goes over the positions in their order from a whole page on, wherever
-// the slots are, so that its sum is the same for any tree. It returns the largest scaled score and
-// the sum of the exponentials, as simd.Softmax does. Slot s of x is number s^flip.
+// weighRow turns the scores of a row into weights of the positions that it sees in the range; all
+// other slots get weight 0. From a page boundary on, the softmax takes positions in order, wherever
+// their slots are, so its sum is the same for any tree. It returns the largest scaled score and the
+// sum of the exponentials, as simd.Softmax does. Slot s of x is number s^flip.
 func (t *attendTask) weighRow(x []float32, scale float32, r forestRow) (top, sum float32) {
 	from, to := t.sees(r)
 	if from >= to {
@@ -130,7 +130,7 @@ func (t *attendTask) weighRow(x []float32, scale float32, r forestRow) (top, sum
 		gather[i] = x[t.column(base+int(v))^flip]
 	}
 	first, masked := 0, from%PageRows
-	n := masked // positions before the ancestors, those that are not seen included
+	n := masked // positions before the ancestors, including those that are not seen
 	if end := min(to, ordered); from < end {
 		first, n = t.column(from-masked), end-(from-masked)
 	}
@@ -143,7 +143,7 @@ func (t *attendTask) weighRow(x []float32, scale float32, r forestRow) (top, sum
 	}
 	all := n + len(rest)
 	if all&flip != 0 {
-		y[all^flip] = float32(math.Inf(-1)) // the last of a pair is alone
+		y[all^flip] = float32(math.Inf(-1)) // the last has no partner
 	}
 	top, sum = simd.Softmax(y[:all+all&flip], scale)
 	for i := range gather {
@@ -160,7 +160,7 @@ func (t *attendTask) weighRow(x []float32, scale float32, r forestRow) (top, sum
 	return top, sum
 }
 
-// mix adds the values by their weights.
+// mix adds up the values by their weights.
 func (t *attendTask) mix() {
 	d := t.width()
 	c := t.g.Cache
@@ -185,14 +185,14 @@ func (t *attendTask) mix() {
 		case t.a.Latent > 0: // pages have no values to fetch
 		case i+1 < len(t.pages):
 			_, next = c.panels(t.layer, t.head, int(t.pages[i+1]))
-		case p < pagesFor(t.g.Slots()): // then come the keys of the next range
+		case p < pagesFor(t.g.Slots()): // the keys of the next range follow
 			next, _ = c.panels(t.layer, t.head, p)
 		}
 		t.mixHalf(&products, i, o, values, next, i > 0)
 	}
 }
 
-// mixHalf adds the i-th page, of bf16, to outputs, or begins with it.
+// mixHalf adds the i-th page, in bf16, to the outputs, or starts them with it.
 func (t *attendTask) mixHalf(products *gemm.PanelProduct, i int, o []float32, values, next []byte, add bool) {
 	size := min(PageRows, (t.last-int(t.pages[i])*PageRows+1)&^1) / 2 * halfStep
 	var panels, ahead [stackDim / gemm.Panel][]byte
@@ -210,8 +210,8 @@ func (t *attendTask) mixHalf(products *gemm.PanelProduct, i int, o []float32, va
 	}
 }
 
-// mixApart is mix row by row, of pages without the values that the row does not see. Those weigh 0,
-// but 0 times an infinity or a NaN is not 0: a row must not suffer from what a sibling came to.
+// mixApart is mix row by row, over pages without the values that the row does not see. These have
+// weight 0, but 0 times an infinity or a NaN is not 0: a sibling's values must not affect a row.
 func (t *attendTask) mixApart() {
 	d, o := t.width(), t.res.o
 	for i, r := range t.rows {

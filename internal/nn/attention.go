@@ -10,33 +10,33 @@ import (
 // heads share a key/value head.
 type Attention struct {
 	Heads, KVHeads, Dim int
-	QNorm, KNorm        *Norm // nil without; per head (Qwen3), or of all heads together (OLMo 2) where weights are as many
+	QNorm, KNorm        *Norm // nil: none; per head (Qwen3), or across all heads (OLMo 2) where there are as many weights
 	VNorm               *Norm // of each head's values; nil: none
-	NormLast            bool  // queries and keys are normalised after they were rotated (Hunyuan)
+	NormLast            bool  // queries and keys are normalised after rotation (Hunyuan)
 	Rope                *Rope // nil: positions are not rotated in
-	Reads               bool  // keys and values are another layer's (Pages.Sources): rows have queries alone
+	Reads               bool  // keys and values come from another layer (Pages.Sources): rows have only queries
 
 	Scale  float32 // of scores; 0: 1/√Dim
 	Cap    float32 // a scaled score s becomes Cap·tanh(s/Cap) (Gemma 2); 0: none
-	Window int     // a row sees so many positions, its own included; 0: all before it
+	Window int     // the number of positions a row sees, including its own; 0: all before it
 	Temper Temper  // of queries
-	// the results of a head are multiplied by σ of gates, which have a product of their own (Trinity), or of which each
-	// head's follow its queries in that of the queries (Qwen 3.5)
+	// the results of a head are multiplied by σ of gates, which have their own product (Trinity),
+	// or follow each head's queries in the product of the queries (Qwen 3.5)
 	Gated bool
-	// values are so many of the key's dimensions, the first ones, and the others are rotated: rows
-	// have queries and keys alone; 0: values of their own
+	// values are the first Latent dimensions of the key, and the others are rotated: rows have only
+	// queries and keys; 0: values are separate
 	Latent int
-	Sinks  []float32 // of each head: a score that every row's weights are shared with (gpt-oss); nil: none
+	Sinks  []float32 // for each head: an extra score that shares every row's weights (gpt-oss); nil: none
 }
 
-// Temper makes queries grow with their position p, by 1 + Scale·ln(1 + ⌊p/Length⌋) (Llama 4,
-// Ministral 3). The zero value leaves them.
+// Temper scales queries by their position p: by 1 + Scale·ln(1 + ⌊p/Length⌋) (Llama 4, Ministral
+// 3). The zero value leaves them unchanged.
 type Temper struct {
 	Scale  float32
 	Length int
 }
 
-// at is the factor at a position.
+// at returns the factor at a position.
 func (t Temper) at(position int) float32 {
 	if t.Scale == 0 {
 		return 1
@@ -44,7 +44,7 @@ func (t Temper) at(position int) float32 {
 	return 1 + float32(t.Scale*simd.Log(float32(1+position/t.Length)))
 }
 
-// scale is what scores are multiplied by.
+// scale is the factor of the scores.
 func (a *Attention) scale() float32 {
 	if a.Scale != 0 {
 		return a.Scale
@@ -52,10 +52,10 @@ func (a *Attention) scale() float32 {
 	return float32(1 / math.Sqrt(float64(a.Dim)))
 }
 
-// normsAll says that norms are of all heads together.
+// normsAll reports whether norms are taken across all heads.
 func (a *Attention) normsAll() bool { return a.QNorm != nil && len(a.QNorm.Weight) > a.Dim }
 
-// normaliseAll normalises queries and keys, where norms are of all heads together.
+// normaliseAll normalises queries and keys where norms are taken across all heads.
 func (e *Exec) normaliseAll(a *Attention, qkv Mat) {
 	if a.normsAll() {
 		q, k := qkv.Columns(0, a.Heads*a.Dim), qkv.Columns(a.Heads*a.Dim, (a.Heads+a.KVHeads)*a.Dim)
@@ -64,7 +64,7 @@ func (e *Exec) normaliseAll(a *Attention, qkv Mat) {
 	}
 }
 
-// QKVCols is the width of the rows Attend reads: queries, keys, values.
+// QKVCols is the width of the rows that Attend reads: queries, keys, values.
 func (a *Attention) QKVCols() int {
 	switch {
 	case a.Reads:
@@ -79,11 +79,11 @@ func (a *Attention) QKVCols() int {
 // n × (Heads+2·KVHeads)·Dim; queries and keys in it are normalised and rotated in place, keys
 // and values go to the caches as pending rows. out is n × Heads·Dim.
 //
-// A row's scores are weighed in position order wherever its keys are stored: committed rows, then
-// its ancestors. Values are summed in the order of slots, which is that of positions too; those
-// between that the row does not see weigh 0, and a product with 0 changes no sum. Both go by ranges
-// of positions (attend.go). The result is therefore the same to the bit for any tree, chunking or
-// batch around the row.
+// A row's scores are weighed in the order of positions, wherever its keys are stored: committed
+// rows, then its ancestors. Values are summed in the order of slots, which is also that of
+// positions; slots in between that the row does not see have weight 0, and adding a product with 0
+// changes no sum. Both proceed by ranges of positions (attend.go). The result is therefore the same
+// to the bit for any tree, chunking or batch around the row.
 func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 	if e.records != nil {
 		e.records.Attend(a, layer, f, qkv, out)
@@ -93,14 +93,14 @@ func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 	e.run()
 }
 
-// attend plans the attention of rows that are stored, into out or, when it is not nil, an intake.
+// attend plans the attention of rows that are already stored, into out or, if in is not nil, into an intake.
 func (e *Exec) attend(a *Attention, layer int, f *Forest, qkv, out Mat, in *Intake) {
 	j := e.attending(a, layer, f, qkv, out)
 	j.in = in
 	j.plan()
 }
 
-// attending readies an attendJob, of blocks as large as walk the keys and values well.
+// attending prepares an attendJob, with blocks large enough to walk the keys and values efficiently.
 func (e *Exec) attending(a *Attention, layer int, f *Forest, qkv, out Mat) *attendJob {
 	group := a.Heads / a.KVHeads
 	j := e.plan.attends.next()
@@ -123,21 +123,21 @@ func (e *Exec) attending(a *Attention, layer int, f *Forest, qkv, out Mat) *atte
 		slots = max(slots, g.Slots())
 		pages := rangePages
 		if rest > 0 {
-			pages += pagesFor(g.From+g.Rows) + 1 // ancestors are among the rows of the tree
+			pages += pagesFor(g.From+g.Rows) + 1 // ancestors are among the tree's rows
 		}
 		width = max(width, (min(pages, pagesFor(g.Slots()))+2)*PageRows)
 		dims = max(dims, g.Cache.mem.shapeOf(layer).resultWidth())
 	}
 	n := j.block * group
-	// texts grow
+	// leave room for texts to grow
 	e.grow(scratchSizes{queries: n, results: n * dims, scores: n * width, gather: rest, slots: slots + 32*PageRows})
 	return j
 }
 
-// Keys puts keys and values of rows that are never queries into their caches, as pending rows: kv
-// is n × 2·KVHeads·Dim, keys before values; keys in it are normalised and rotated in place. So a
-// block head reads what a target made of the text (JetSpec §2.2). Rows of a later Attend over the
-// same caches see them as nodes of their trees before From.
+// Keys puts the keys and values of rows that are never queries into their caches, as pending rows.
+// kv is n × 2·KVHeads·Dim, keys before values; its keys are normalised and rotated in place. This
+// is how a block head reads a target's states of the text (JetSpec §2.2). Rows of a later Attend
+// over the same caches see them as nodes of their trees before From.
 func (e *Exec) Keys(a *Attention, layer int, f *Forest, kv Mat) {
 	if e.records != nil {
 		e.records.Keys(a, layer, f, kv)

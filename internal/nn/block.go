@@ -8,7 +8,7 @@ type MLP struct {
 	Gate     *Linear
 	Up, Down Linear
 	XIELU    *XIELU     // for XIELUOf
-	Act      Activation // None: SiLUMul with a gate, GELU without
+	Act      Activation // None: SiLUMul with a gate, GELU without one
 }
 
 // act is the activation.
@@ -24,7 +24,7 @@ func (m *MLP) act() Activation {
 
 // Bytes is the size of the packed weights.
 func (m *MLP) Bytes() int {
-	if m.Up.W == nil { // there is none
+	if m.Up.W == nil { // there is no MLP
 		return 0
 	}
 	size := m.Up.W.Bytes() + m.Down.W.Bytes()
@@ -36,18 +36,18 @@ func (m *MLP) Bytes() int {
 
 // Block is one transformer layer.
 type Block struct {
-	AttnNorm, MLPNorm Norm  // of what each half reads; without weights there is none (OLMo 2)
-	AttnPost, MLPPost *Norm // of what each half adds; nil: none
+	AttnNorm, MLPNorm Norm  // of each half's input; no weights: no norm (OLMo 2)
+	AttnPost, MLPPost *Norm // of each half's output, before it is added; nil: none
 	Attn              Attention
 	QKV               []Linear  // one fused product, or queries, keys, values, and gates where Attn is gated
 	Latent            *Latent   // in place of QKV (multi-head latent attention); nil: none
 	Recurrent         Recurrent // in place of Attn and QKV; nil: none
-	Out               Linear    // without weights, there is no attention, nor what is in its place
-	MLP               MLP       // without weights and without Experts, there is no second half
-	Experts           *Experts  // in place of MLP, or beside it where there is one; nil: none
+	Out               Linear    // without weights: no attention and nothing in its place
+	MLP               MLP       // without weights and without Experts: no second half
+	Experts           *Experts  // in place of MLP, or alongside it if there is one; nil: none
 	PerLayer          *PerLayer // after the MLP; nil: none
-	OutScale          float32   // multiplies what the block puts out; 0: 1
-	Parallel          bool      // attention and MLP both read the block's input (GPT-NeoX), instead of one after the other
+	OutScale          float32   // multiplies the block's output; 0: 1
+	Parallel          bool      // attention and MLP both read the block's input (GPT-NeoX) instead of one following the other
 }
 
 // BlockBuffers is the activation memory of a block, shared by the blocks of a pass.
@@ -55,14 +55,14 @@ type BlockBuffers struct {
 	qkv, attn, out, gate, up, down Buffer
 
 	scores, results, expertGate, expertUp Buffer // of experts
-	mlpGate                               Buffer // of the MLP beside them
-	narrow, narrowSum                     Buffer // of those between Experts.Narrow and Widen
+	mlpGate                               Buffer // of the MLP alongside them
+	narrow, narrowSum                     Buffer // between Experts.Narrow and Widen
 	routing                               routing
 
 	perLayer, perLayerGate Buffer
-	PerLayer               Mat // what tables have of the rows for each layer (PerLayerInputs)
+	PerLayer               Mat // each layer's table entries for the rows (PerLayerInputs)
 
-	in, mixed Buffer // of short convolutions: a strip may be ahead of another that reads attention's
+	in, mixed Buffer // of short convolutions: one strip may be ahead of another that still reads attention's buffers
 	delta     deltaBuffers
 	gated     Buffer // queries and gates
 	latent    latentBuffers
@@ -70,11 +70,11 @@ type BlockBuffers struct {
 	widest widths
 }
 
-// widths are how wide rows of the buffers are, at least. Rows of all blocks lie at the same places of a buffer, so
-// that a worker with rows of its own, who is ahead, does not touch those of others.
+// widths are the minimum widths of the buffers' rows. Rows of all blocks lie at the same places in
+// a buffer, so that a worker that has its own rows and is ahead does not touch the rows of others.
 type widths struct{ qkv, attn, inner int }
 
-// Fit makes rows of the buffers as wide as the widest of some blocks', where their widths differ.
+// Fit makes the buffers' rows as wide as the widest rows of the given blocks, where widths differ.
 func (m *BlockBuffers) Fit(blocks []Block) {
 	for i := range blocks {
 		a, w := &blocks[i].Attn, &m.widest
@@ -86,7 +86,7 @@ func (m *BlockBuffers) Fit(blocks []Block) {
 	}
 }
 
-// mat is a matrix over a buffer whose rows are so wide, at least.
+// mat returns a matrix over a buffer whose rows are at least widest wide.
 func (e *Exec) mat(b *Buffer, rows, cols, widest int) Mat {
 	return e.Mat(b, rows, max(cols, widest)).Columns(0, cols)
 }
@@ -95,7 +95,7 @@ func (e *Exec) mat(b *Buffer, rows, cols, widest int) Mat {
 func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
 	e.Hold()
 	src := Source{X: x, Norm: b.AttnNorm.orNil()}
-	if b.Parallel { // the MLP reads x as it was: nothing is added before
+	if b.Parallel { // the MLP reads the original x: nothing is added before that
 		out, down := e.Mat(&m.out, x.Rows, x.Cols), e.Mat(&m.down, x.Rows, x.Cols)
 		e.attention(b, layer, f, src, Proj{Linear: &b.Out, Dst: out}, m)
 		e.feedForward(b, x, Proj{Linear: &b.MLP.Down, Dst: down}, m)
@@ -115,7 +115,7 @@ func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
 	e.Release()
 }
 
-// Attention is the first half of a layer, for rows that come from src: x += attention(src).
+// Attention is the first half of a layer, for rows read from src: x += attention(src).
 func (e *Exec) Attention(b *Block, layer int, f *Forest, src Source, x Mat, m *BlockBuffers) {
 	if b.Out.W == nil {
 		return
@@ -127,8 +127,8 @@ func (e *Exec) Attention(b *Block, layer int, f *Forest, src Source, x Mat, m *B
 	e.Release()
 }
 
-// proj is the last product of a half, whose results are added to x at once, or after a norm of
-// their own.
+// proj is the last product of a half. Its results are added to x directly, or after a norm of their
+// own.
 func proj(l *Linear, dst, x Mat, post *Norm) Proj {
 	if post != nil {
 		return Proj{Linear: l, Dst: dst}
@@ -136,7 +136,7 @@ func proj(l *Linear, dst, x Mat, post *Norm) Proj {
 	return Proj{Linear: l, Dst: dst, To: x}
 }
 
-// addPost computes x += post(y), unless there is no such norm. y is overwritten.
+// addPost computes x += post(y), or nothing if post is nil. y is overwritten.
 func (e *Exec) addPost(x, y Mat, post *Norm) {
 	if post == nil {
 		return
@@ -166,7 +166,7 @@ func (e *Exec) MLP(b *Block, x Mat, m *BlockBuffers) {
 	e.Release()
 }
 
-// attention ends in the product out of attend(QKV·src), or of what a recurrent layer makes of src.
+// attention ends with the product out of attend(QKV·src), or of a recurrent layer's results for src.
 func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m *BlockBuffers) {
 	if b.Recurrent != nil {
 		if e.records != nil {
@@ -197,7 +197,7 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 		e.product(s, src, projs[:len(b.QKV)]...)
 		e.normaliseAll(&b.Attn, qkv)
 		s.ops = append(s.ops, e.storing(&b.Attn, layer, f, qkv, b.Attn.Heads))
-		e.plan.open = nil // all keys and values are there before any row attends
+		e.plan.open = nil // all keys and values must be stored before any row attends
 		attn := e.mat(&m.attn, n, width, m.widest.attn)
 		s = e.strip(n)
 		s.ops = append(s.ops, e.attending(&b.Attn, layer, f, qkv, attn))
@@ -249,7 +249,7 @@ func (b *Block) Bytes() int {
 	return size
 }
 
-// wholePanels says that each head of queries, keys and values is whole panels of its product.
+// wholePanels reports whether each head of queries, keys and values consists of whole panels of its product.
 func (b *Block) wholePanels() bool {
 	for i := range b.QKV {
 		if b.QKV[i].W.Out()%gemm.Panel != 0 {
@@ -259,7 +259,7 @@ func (b *Block) wholePanels() bool {
 	return b.Attn.Dim%gemm.Panel == 0
 }
 
-// feedForward is the second half's MLP, or its experts.
+// feedForward is the MLP of the second half, or its experts.
 func (e *Exec) feedForward(b *Block, x Mat, out Proj, m *BlockBuffers) {
 	if b.Experts != nil {
 		e.experts(b, x, out, m)
@@ -268,7 +268,7 @@ func (e *Exec) feedForward(b *Block, x Mat, out Proj, m *BlockBuffers) {
 	e.mlp(b, x, out, m)
 }
 
-// mlp ends in the product down of the MLP's inner rows.
+// mlp ends with the product down of the MLP's inner rows.
 func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
 	mlp, src := &b.MLP, Source{X: x, Norm: b.MLPNorm.orNil(), XIELU: b.MLP.XIELU}
 	if e.strips(x.Rows, b.Bytes()) {

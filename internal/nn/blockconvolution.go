@@ -1,23 +1,23 @@
 package nn
 
-// BlockConvolution is a causal convolution over the rows of a block, as DFlash 2 has before and
-// after each half of a layer. Its weights are those of Base, and what each row adds to them, one
-// number for Group neighbouring numbers of a row.
+// BlockConvolution is a causal convolution over the rows of a block, which DFlash 2 has before and
+// after each half of a layer. Its weights are those of Base plus the weights that each row adds,
+// one for every Group neighbouring elements of a row.
 type BlockConvolution struct {
-	Base        []float32 // 2 × Taps × width: those before a half of a layer, and those after it
+	Base        []float32 // 2 × Taps × width: the weights before a half of a layer, then those after it
 	Taps, Group int
 }
 
-// At is where the weights of a tap begin, in Base and in what a row adds, of rows so wide.
+// At returns where the weights of a tap begin in Base and in a row's added weights, for rows of the given width.
 func (c *BlockConvolution) At(after, tap, width int) (base, added int) {
 	at := after*c.Taps + tap
 	return at * width, at * width / c.Group
 }
 
-// ConvolveBlock leaves rows of x, convolved, in dst; with the weights before a half of a layer
-// (after is 0), or after it (1). added is what each row adds to the weights: 2 × Taps ×
-// width/Group. before is how many rows of its block are before each row, the last of them just
-// before it. Rows before a block are zeros.
+// ConvolveBlock writes the convolved rows of x to dst, with the weights before a half of a layer
+// (after is 0) or after it (1). added is the weights that each row adds: 2 × Taps × width/Group.
+// before is, for each row, how many rows of its block come before it, the last of them immediately
+// before. Rows before a block are zeros.
 func (e *Exec) ConvolveBlock(c *BlockConvolution, after int, before []int32, x, added, dst Mat) {
 	if e.records != nil {
 		e.records.ConvolveBlock(c, after, before, x, added, dst)

@@ -7,36 +7,36 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// A page of Q8_0 holds, for each layer and head, int8 with an f16 scale for every 32 dimensions of a row.
-// Keys are panels of gemm, whose outputs are the page's rows, so scores are its products of
-// Q8_0: queries are rounded to blocks of int8 too. Values are, for every 32 dimensions,
+// A page of Q8_0 holds, for each layer and head, int8 numbers with an f16 scale for every 32
+// dimensions of a row. Keys are panels of gemm, whose outputs are the page's rows, so scores are
+// Q8_0 products: queries are also rounded to blocks of int8. Values are, for every 32 dimensions,
 //
 //	[32 rows]f16 scales
 //	[32/2 rows][32 dimensions][2]int8
 //
-// with int8 in the places that a page of bf16 has bf16 in. A value of row j is d[j]·q[j]. Its block's scale
-// is a factor of the row's weight, and bf16 holds every int8: so the mean of values is a BF16 product of
-// the weights times the scales, rounded to bf16, and the int8. Row r is number r^halfFlip, as in a page of bf16.
+// with int8 where a page of bf16 has bf16. A value of row j is d[j]·q[j]. The scale of its block is a
+// factor of the row's weight, and bf16 holds every int8, so the mean of the values is a BF16 product of the
+// int8 and the weights times the scales, rounded to bf16. Row r is number r^halfFlip, as in a page of bf16.
 
-// blockDims is the dimensions under one scale.
+// blockDims is the number of dimensions that share a scale.
 const blockDims = 32
 
-var _ = [1]struct{}{}[gemm.Panel-blockDims] // so many are a panel of values
+var _ = [1]struct{}{}[gemm.Panel-blockDims] // a panel of values has this many
 
 const (
 	blockHead  = 2 * PageRows           // bytes of a panel's scales
-	blockStep  = 2 * blockDims          // of a pair of rows
-	wideBlocks = 4                      // pages whose values, of a panel, are widened at once
-	wideBytes  = wideBlocks * halfPanel // they take
+	blockStep  = 2 * blockDims          // bytes of a pair of rows
+	wideBlocks = 4                      // pages whose values, within a panel, are widened at once
+	wideBytes  = wideBlocks * halfPanel // bytes that they take
 )
 
-// blockRow is room for a head's row in blocks, filled up with zeros.
+// blockRow is room for a head's row in blocks, padded with zeros.
 type blockRow struct {
 	x [stackDim]float32
 	q [stackDim / blockDims * (blockDims + 8)]byte
 }
 
-// quantize is v in blocks.
+// quantize returns v in blocks.
 func (r *blockRow) quantize(v []float32) gemm.Blocks {
 	n := (len(v) + blockDims - 1) / blockDims * blockDims
 	x, q := r.x[:], r.q[:]
@@ -50,7 +50,7 @@ func (r *blockRow) quantize(v []float32) gemm.Blocks {
 	return gemm.QuantizeBlocks(q[:gemm.QuantizedBytes(n)], v)
 }
 
-// storeBlockKey stores a key of Q8_0.
+// storeBlockKey stores a Q8_0 key.
 func (c *Cache) storeBlockKey(layer, head, slot int, k []float32) {
 	var row blockRow
 	page, _ := c.panels(layer, head, slot/PageRows)
@@ -96,7 +96,7 @@ func (s rowShape) moveBlocks(to []byte, dst int, from []byte, src int) {
 	}
 }
 
-// quantizeQueries rounds queries as products with keys of Q8_0 read them.
+// quantizeQueries rounds queries to the form in which products with Q8_0 keys read them.
 func (t *attendTask) quantizeQueries(x *gemm.Input) {
 	d := t.a.Dim
 	n := (d + blockDims - 1) / blockDims * blockDims
@@ -112,8 +112,8 @@ func (t *attendTask) quantizeQueries(x *gemm.Input) {
 	}
 }
 
-// mixBlocks is mix of pages of Q8_0. Where its results are not finite it is done again with apart: then
-// slots that a row does not see weigh 0 whatever their scales are.
+// mixBlocks is mix for pages of Q8_0. If its results are not finite, it is repeated with apart set:
+// slots that a row does not see then have weight 0 whatever their scales are.
 func (t *attendTask) mixBlocks(apart bool) {
 	c, s := t.g.Cache, t.s
 	panels, width := c.mem.shapeOf(t.layer).valuePanels(), len(t.pages)*PageRows
@@ -125,7 +125,7 @@ func (t *attendTask) mixBlocks(apart bool) {
 			values := t.blockValues(int(p))
 			scales := s.scales[i*blockHead:][:blockHead]
 			copy(scales, values[b*gemm.BlockBytes:])
-			for slot := max(0, t.last-int(p)*PageRows); slot < PageRows; slot++ { // nothing is there
+			for slot := max(0, t.last-int(p)*PageRows); slot < PageRows; slot++ { // these slots are empty
 				binary.LittleEndian.PutUint16(scales[(slot^halfFlip)*2:], 0)
 			}
 		}
@@ -155,7 +155,7 @@ func (t *attendTask) mixBlocks(apart bool) {
 	}
 }
 
-// clearUnseen makes the weights y of slots that a row does not see 0.
+// clearUnseen sets the weights y of the slots that a row does not see to 0.
 func (t *attendTask) clearUnseen(y []float32, r forestRow) {
 	from, to := t.sees(r)
 	for i, p := range t.pages {

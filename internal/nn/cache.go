@@ -10,83 +10,83 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// Pages is the memory of all caches of one network: pages of PageRows rows each, holding
-// keys and values of every layer and head. Freed pages are used again.
+// Pages is the memory of all caches of one network: pages of PageRows rows each, which hold the
+// keys and values of every layer and head. Freed pages are reused.
 type Pages struct {
 	Layers, Heads, Dim int    // key/value heads, and dimensions of a head
-	KV                 KVType // what keys and values are stored as; KVAuto is KVF32 here
-	Rope               *Rope  // what keys are rotated by; only Cache.Slide needs it
+	KV                 KVType // the type in which keys and values are stored; KVAuto is KVF32 here
+	Rope               *Rope  // the rotation of keys; only Cache.Slide needs it
 
-	// Ropes are, where layers differ, those of each; nil stands for no rotation.
+	// Ropes is the rotation of each layer, where layers differ; a nil element means no rotation.
 	Ropes []*Rope
 
-	// Windows are the positions that each layer's rows see, their own included, 0 for all; nil: all
-	// layers see all. Caches free pages that no row will see any more.
+	// Windows is the number of positions that each layer's rows see, including their own, 0 for
+	// all; nil: all layers see all positions. Caches free pages that no row will see again.
 	Windows []int
 
 	// LocalHeads and LocalDim are Heads and Dim of layers with windows, where they differ; else 0.
 	LocalHeads, LocalDim int
 
-	// Latent, where it is not 0, is the dimensions of a value, which are the first ones of the key: nothing else
-	// is stored of it (multi-head latent attention). Without Windows.
+	// Latent, if it is not 0, is the dimensions of a value, which are the first ones of the key:
+	// nothing else of the value is stored (multi-head latent attention). It excludes Windows.
 	Latent int
 
-	// Sources says, where layers read keys and values of other layers, whose each reads; nil: each
-	// its own. Only with Windows; a layer and its source have windows, or not, alike.
+	// Sources is, where layers read the keys and values of other layers, the layer that each one reads;
+	// nil: its own. It requires Windows; a layer and its source must both have windows or both have none.
 	Sources []int
 
-	// Recurrent are, where some layers are recurrent, what those keep; nil stands for attention.
+	// Recurrent is what each layer keeps, where some layers are recurrent; a nil element means attention.
 	Recurrent []*RecurrentShape
 
-	// Bare are the layers that keep nothing; nil: none.
+	// Bare marks the layers that keep nothing; nil: none.
 	Bare []bool
 
 	once    sync.Once // for prepare
 	mu      sync.Mutex
 	pools   [poolCount]pool
-	place   []place        // of each layer, where layers are of several pools
+	place   []place        // of each layer, where layers belong to several pools
 	window  int            // the longest of Windows
 	kept    RecurrentShape // of the recurrent layers
-	spacing int            // a state is kept at the beginning of every so many pages
+	spacing int            // one state is kept for every so many pages
 	zeros   []float32      // a state before the first row
 }
 
 // PageRows is the number of rows of a cache page.
 const PageRows = simd.PageRows
 
-// pool is the pages of the layers that see all, of those with a window, or of recurrent ones.
+// pool is the pages of the layers that see all positions, of those with a window, or of recurrent ones.
 type pool struct {
 	layers int
 	bytes  int // of a page
 	free   []*page
-	used   int // pages that caches have
+	used   int // pages in use by caches
 }
 
 const (
-	wholeText     = iota // the pool of layers that see all
+	wholeText     = iota // the pool of layers that see all positions
 	windowed             // of those with a window
 	recurrentRows        // of the rows of recurrent layers
 	rowPools             // the pools that have a page for every PageRows rows
 	states        = rowPools
-	poolCount     = states + 1 // states of recurrent layers, one in a page of each
+	poolCount     = states + 1 // states of recurrent layers, one to a page
 )
 
-// place is the pool that has a layer, and the layer's number there.
+// place is a layer's pool and the layer's number within it.
 type place struct{ pool, layer int }
 
-// page holds, for each layer of a pool and head, PageRows keys transposed (Dim × PageRows: scores of
-// neighbouring rows are computed side by side, in lanes), then PageRows values (PageRows × Dim). Of
-// bf16 it is laid out as halfpage.go says, of Q8_0 as blockpage.go does.
+// page holds, for each layer of a pool and each head, PageRows keys transposed (Dim × PageRows:
+// scores of neighbouring rows are computed side by side, in lanes), then PageRows values (PageRows
+// × Dim). halfpage.go describes the layout for bf16, blockpage.go that for Q8_0.
 type page struct {
 	pool  int
 	apart bool // it does not count as used
 	refs  atomic.Int32
 	data  []float32
 	bytes []byte
-	mem   any // keeps them
+	mem   any // keeps the data alive
 }
 
-// prepare shares the layers out to the pools, once.
+// prepare assigns the layers to the pools, once.
 func (p *Pages) prepare() { p.once.Do(p.shareOut) }
 
 func (p *Pages) shareOut() {
@@ -116,13 +116,13 @@ func (p *Pages) shareOut() {
 	p.prepareStates()
 }
 
-// RowBytes is the memory of a row: its keys and values of every layer and head, and what recurrent layers keep of it.
+// RowBytes is the memory of a row: its keys and values in every layer and head, and the data of recurrent layers.
 func (p *Pages) RowBytes() int {
 	p.prepare()
 	return p.attentionBytes() + p.pools[recurrentRows].bytes/PageRows
 }
 
-// attentionBytes is the memory of a row's keys and values of every layer and head.
+// attentionBytes is the memory of a row's keys and values in every layer and head.
 func (p *Pages) attentionBytes() (size int) {
 	for k := range recurrentRows {
 		size += p.pools[k].bytes / PageRows
@@ -130,8 +130,8 @@ func (p *Pages) attentionBytes() (size int) {
 	return size
 }
 
-// ReadBytes is the keys and values that the next row's attention reads of a text of so many rows:
-// of a layer with a window, those of the pages that the window touches.
+// ReadBytes is the size of the keys and values that the attention of the next row reads after a
+// text of the given rows. In a layer with a window, it counts the pages that the window touches.
 func (p *Pages) ReadBytes(rows int) int {
 	p.prepare()
 	size := p.StateBytes()
@@ -148,9 +148,9 @@ func (p *Pages) ReadBytes(rows int) int {
 	return size
 }
 
-// TextBytes is the memory of a text of so many rows, at most and but for a page, where passes
-// compute so many at once. Of layers with windows it does not grow beyond those, since caches free
-// pages.
+// TextBytes is the most memory that a text of the given rows takes, apart from one page, where
+// passes compute pass rows at once. In layers with windows it does not grow beyond the window,
+// since caches free pages.
 func (p *Pages) TextBytes(rows, pass int) int64 {
 	p.prepare()
 	n := [recurrentRows]int{wholeText: rows, windowed: min(rows, p.window+keptRows+pass+PageRows)}
@@ -161,7 +161,7 @@ func (p *Pages) TextBytes(rows, pass int) int64 {
 	return size
 }
 
-// ropeOf is what a layer's keys are rotated by, or nil.
+// ropeOf is the rotation of a layer's keys, or nil.
 func (p *Pages) ropeOf(layer int) *Rope {
 	if p.Ropes != nil {
 		return p.Ropes[layer]
@@ -199,8 +199,8 @@ func (p *Pages) newPage(k int) *page {
 	return g
 }
 
-// Ready adds a page to the free ones, unless those have room for so many rows, and reports whether it did. The system
-// hands out memory when it is written to, and takes a while: a virtual machine, 4 ms for 2 MB (Firecracker).
+// Ready adds a page to the free ones unless they already have room for the given rows, and reports whether it did. The
+// system hands out memory on the first write, which takes a while: 4 ms for 2 MB in a virtual machine (Firecracker).
 func (p *Pages) Ready(rows int) bool {
 	p.prepare()
 	p.mu.Lock()
@@ -217,7 +217,7 @@ func (p *Pages) Ready(rows int) bool {
 	return false
 }
 
-// put gives a page back; nil is none.
+// put gives a page back; nil is ignored.
 func (p *Pages) put(g *page) {
 	if g == nil || g.refs.Add(-1) > 0 {
 		return
@@ -231,8 +231,8 @@ func (p *Pages) put(g *page) {
 	}
 }
 
-// InUse is the memory of the pages that caches have, in bytes, but for those of SetApart; pages that several caches
-// share count once.
+// InUse is the memory of the pages that caches use, in bytes, except those of SetApart; pages that
+// several caches share count once.
 func (p *Pages) InUse() int64 {
 	p.prepare()
 	p.mu.Lock()
@@ -244,19 +244,19 @@ func (p *Pages) InUse() int64 {
 	return size
 }
 
-// Cache is the keys and values of one sequence. Rows [0, Len) are committed, in position
-// order. A pass adds its rows after them, pending, in the order of the tree's nodes; the next may add
-// further nodes of the same tree. Commit keeps a path of those and drops the others. One goroutine uses
-// a Cache at a time.
+// Cache is the keys and values of one sequence. Rows [0, Len) are committed, in the order of
+// positions. A pass adds its rows after them as pending, in the order of the tree's nodes; the next
+// pass may add further nodes of the same tree. Commit keeps one path of these and drops the others.
+// Only one goroutine may use a Cache at a time.
 type Cache struct {
 	mem     *Pages
-	pages   [rowPools][]*page // of each pool that has layers; nil: freed, since no row will see it
+	pages   [rowPools][]*page // of each pool that has layers; nil: freed, since no row will see it again
 	states  stateList         // of recurrent layers
 	len     int
 	pending int
 	slid    int  // rows that Slide dropped
-	freed   int  // pages of the layers with windows that were freed, the first ones
-	whole   bool // none is
+	freed   int  // leading pages of the layers with windows that were freed
+	whole   bool // no page is freed
 	apart   bool // its pages do not count as used
 }
 
@@ -266,25 +266,25 @@ func (p *Pages) NewCache() *Cache {
 	return &Cache{mem: p}
 }
 
-// KeepAll has c keep also those rows that no row will see any more: it will slide.
+// KeepAll makes c keep even the rows that no row will see again, because it will slide.
 func (c *Cache) KeepAll() { c.whole = true }
 
-// SetApart has Pages.InUse not count what c will have. c is empty.
+// SetApart excludes the pages of c from Pages.InUse. c must be empty.
 func (c *Cache) SetApart() { c.apart = true }
 
 // Len is the number of committed rows.
 func (c *Cache) Len() int { return c.len }
 
-// Position is the position of the next row: Len and the number of rows that Slide dropped.
+// Position is the position of the next row: Len plus the number of rows that Slide dropped.
 func (c *Cache) Position() int { return c.len + c.slid }
 
-// Pending is the number of rows of the last pass, neither committed nor dropped yet.
+// Pending is the number of rows of the last passes that are neither committed nor dropped yet.
 func (c *Cache) Pending() int { return c.pending }
 
-// Pages is the memory the cache takes its pages from.
+// Pages is the memory from which the cache takes its pages.
 func (c *Cache) Pages() *Pages { return c.mem }
 
-// Fork returns a second cache with the same committed rows. Pages are shared until one of the two writes.
+// Fork returns a second cache with the same committed rows. Pages are shared until either cache writes to them.
 func (c *Cache) Fork() *Cache {
 	f := *c
 	f.pending = 0
@@ -295,7 +295,7 @@ func (c *Cache) Fork() *Cache {
 	return &f
 }
 
-// sharePages are the same pages, which have another reader.
+// sharePages returns the same pages with one more reader.
 func sharePages(pages []*page) []*page {
 	pages = slices.Clone(pages)
 	for _, g := range pages {
@@ -306,12 +306,12 @@ func sharePages(pages []*page) []*page {
 	return pages
 }
 
-// keptRows is how many rows are kept, at least, before those that the next row sees: so many can be
-// truncated, as where a drafter wants rows to be computed again, or where another sequence goes on
-// from a prompt of which the last chunk differs.
+// keptRows is the least number of rows kept before those that the next row sees. This many can be
+// truncated, as when a drafter needs rows to be computed again, or when another sequence continues
+// from a prompt whose last chunk differs.
 var keptRows = 18 * PageRows
 
-// freeUnseen frees pages of layers with windows that no row will see, even after Truncate of the last keptRows rows.
+// freeUnseen frees pages of layers with windows that no row will see, even after Truncate drops the last keptRows rows.
 func (c *Cache) freeUnseen() {
 	if c.mem.window == 0 || c.whole {
 		return
@@ -323,8 +323,8 @@ func (c *Cache) freeUnseen() {
 	}
 }
 
-// Reach is the most rows, n at most, that Truncate can keep: it is less than n where the next row
-// would see rows, or need a state, that were freed. The rows from there on are to be computed
+// Reach is the largest number of rows, at most n, that Truncate can keep. It is less than n where
+// the next row would see freed rows or need a freed state. The rows from there on must be computed
 // again.
 func (c *Cache) Reach(n int) int {
 	n = c.reachState(min(n, c.len))
@@ -334,7 +334,7 @@ func (c *Cache) Reach(n int) int {
 	return n
 }
 
-// Truncate drops the committed rows from n on, and all pending ones. n is one that Reach gives.
+// Truncate drops the committed rows from n on, and all pending ones. n must be a result of Reach.
 func (c *Cache) Truncate(n int) error {
 	if n < 0 || n > c.len {
 		return fmt.Errorf("nn: truncate a cache of %d rows to %d: want 0 to %d", c.len, n, c.len)
@@ -364,7 +364,7 @@ func (c *Cache) Free() {
 }
 
 // Reserve keeps the first keep of the pending rows, drops the others, and makes room for n more
-// after them. Pages shared with a fork are copied, since the pass will write them.
+// after them. Pages shared with a fork are copied, since the pass will write to them.
 func (c *Cache) Reserve(keep, n int) {
 	n += keep
 	for k := range c.pages {
@@ -383,7 +383,7 @@ func (c *Cache) Reserve(keep, n int) {
 	c.reserveStates(keep)
 }
 
-// unshare makes page i of a pool the cache's alone.
+// unshare gives the cache its own copy of page i of a pool.
 func (c *Cache) unshare(k, i int) {
 	if old := c.pages[k][i]; old.refs.Load() > 1 {
 		g := c.get(k)
@@ -394,9 +394,9 @@ func (c *Cache) unshare(k, i int) {
 	}
 }
 
-// Commit keeps the pending rows listed in nodes, a path from the root down, and drops the
-// rest: the path's keys and values move to follow the committed rows, and no pass is run
-// again. nodes ascend, as those of any path do (parents come before children).
+// Commit keeps the pending rows listed in nodes, a path from the root down, and drops the rest: the
+// path's keys and values move to follow the committed rows, and no pass is run again. nodes must
+// ascend, as on any path (parents come before children).
 func (c *Cache) Commit(nodes []int32) error {
 	for t, n := range nodes {
 		if n < 0 || int(n) >= c.pending || t > 0 && n <= nodes[t-1] {
@@ -404,7 +404,7 @@ func (c *Cache) Commit(nodes []int32) error {
 		}
 	}
 	for t, n := range nodes {
-		if int(n) != t { // n > t: the row moved onto is not on the path, or has moved already
+		if int(n) != t { // n > t: the overwritten row is not on the path, or has already moved
 			c.move(c.len+t, c.len+int(n))
 		}
 	}
@@ -460,7 +460,7 @@ func (p *Pages) move(to *page, dst int, from *page, src int) {
 	}
 }
 
-// samePages is how many pages, from the first on, both caches have in common, of layers that see all.
+// samePages returns how many leading pages both caches share, in layers that see all positions.
 func (c *Cache) samePages(o *Cache) (n int) {
 	a, b := c.pages[wholeText], o.pages[wholeText]
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -487,7 +487,7 @@ func (c *Cache) Keys(layer, head, i int) []float32 {
 	return g.data[o : o+size]
 }
 
-// Values returns page i's values of a layer and head, where they are stored: PageRows × Dim.
+// Values returns page i's values of a layer and head, where values are stored: PageRows × Dim.
 func (c *Cache) Values(layer, head, i int) []float32 {
 	s := c.mem.shapeOf(layer)
 	g, layer := c.at(layer, i)
@@ -496,9 +496,9 @@ func (c *Cache) Values(layer, head, i int) []float32 {
 	return g.data[o : o+size]
 }
 
-// storeKeys writes one head's keys of a layer, n numbers Dim wide and stride apart, into rows of
-// the cache, from slot on. They go dimension by dimension: neighbouring rows share cache lines, for
-// which workers with rows of their own contend.
+// storeKeys writes one head's keys of a layer, n keys Dim wide and stride apart, into rows of the
+// cache from slot on. It writes dimension by dimension: neighbouring rows share cache lines, and
+// workers that each store their own rows contend for them.
 func (c *Cache) storeKeys(layer, head, slot, n int, k []float32, stride int) {
 	dim := c.mem.shapeOf(layer).dim
 	for n > 0 {

@@ -1,28 +1,28 @@
 package nn
 
-// Recurrent is what a layer has in place of attention, and what a cache keeps for it.
+// Recurrent is a layer's replacement for attention, and what a cache keeps for it.
 type Recurrent interface {
 	Shape() *RecurrentShape
-	Bytes() int // of the packed weights, but for the block's Out
+	Bytes() int // of the packed weights, except the block's Out
 
-	// mix ends in the product out of what the layer makes of src.
+	// mix ends with the product out of the layer's results for src.
 	mix(e *Exec, layer int, f *Forest, src Source, out Proj, m *BlockBuffers)
 }
 
-// Convolution is a depthwise causal convolution over a row and those before it on its path: the sum of
-// Taps[i]·x of the row that is len(Taps)−1−i before it. A cache keeps the inputs x of rows.
+// Convolution is a depthwise causal convolution over a row and the rows before it on its path: the
+// sum of Taps[i]·x, with x of the row len(Taps)−1−i before it. A cache keeps the inputs x of rows.
 type Convolution struct {
 	Taps [][]float32
 	Bias []float32 // nil: none
 }
 
-// before is the number of rows before its own that a row sees.
+// before is the number of earlier rows that a row sees.
 func (c *Convolution) before() int { return len(c.Taps) - 1 }
 
 // tail is the length of a state: the inputs of the rows before the page.
 func (c *Convolution) tail() int { return c.before() * len(c.Taps[0]) }
 
-// slotOf is the slot of the row at a position that row r sees.
+// slotOf returns the slot of the row at a position that row r sees.
 func (s *Segment) slotOf(f *Forest, r forestRow, position int) int {
 	if ordered := s.Base + r.prefix; position >= ordered {
 		return s.Base + int(f.rest[r.from+position-ordered])
@@ -30,8 +30,8 @@ func (s *Segment) slotOf(f *Forest, r forestRow, position int) int {
 	return position
 }
 
-// convolveJob computes a convolution of the inputs x of the forest's rows, which go to the caches as
-// pending rows, and hands each row's result to next. State is where in a layer's state the tail begins.
+// convolveJob computes a convolution of the inputs x of the forest's rows, which it stores in the caches as
+// pending rows, and hands each row's result to next. State is where the tail begins in a layer's state.
 type convolveJob struct {
 	conv  *Convolution
 	layer int
@@ -69,14 +69,14 @@ func (j *convolveJob) Do(worker, i int) {
 	}
 }
 
-// slot is that of row i of the forest.
+// slot returns the slot of row i of the forest.
 func (s *Segment) slot(i int) int { return s.Base + s.From + i - s.Row }
 
-// input is the input at a position before row r's.
+// input returns the input at a position before that of row r.
 func (j *convolveJob) input(g *Segment, r forestRow, position int) []float32 {
 	slot, first := g.slotOf(j.f, r, position), g.Cache.firstPage()*PageRows
 	switch {
-	case slot >= g.Base+g.From: // of this pass
+	case slot >= g.Base+g.From: // computed in this pass
 		return j.x.Row(slot - g.Base - g.From + g.Row)
 	case slot >= first:
 		return g.Cache.row(j.layer, slot)[:j.x.Cols]
@@ -85,7 +85,7 @@ func (j *convolveJob) input(g *Segment, r forestRow, position int) []float32 {
 	return g.Cache.firstState(j.layer)[at : at+j.x.Cols]
 }
 
-// makeTails makes the tails of the states that the pass makes.
+// makeTails makes the tails of the states that the pass produces.
 func (j *convolveJob) makeTails(c *Cache) {
 	n, width := j.conv.before(), j.x.Cols
 	for _, m := range c.states.making {
@@ -96,7 +96,7 @@ func (j *convolveJob) makeTails(c *Cache) {
 	}
 }
 
-// multiplyAdd adds w·x to y, number by number.
+// multiplyAdd adds w·x to y, element by element.
 func multiplyAdd(y, w, x []float32) {
 	w, x = w[:len(y)], x[:len(y)]
 	for i := range y {

@@ -6,21 +6,21 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// DeltaNet is a layer of gated DeltaNet (arXiv 2412.06464, equation 10). Of each value head, with a key
-// k and a query q of length 1 and 1/√KeyDim, a value v, β = σ(Beta·x) and a decay g = A·softplus(Alpha·x + Bias):
+// DeltaNet is a layer of gated DeltaNet (arXiv 2412.06464, equation 10). For each value head, with a key k of
+// length 1 and a query q of length 1/√KeyDim, a value v, β = σ(Beta·x) and a decay g = A·softplus(Alpha·x + Bias):
 //
 //	S ← e^g·S    u = β·(v − Sᵀk)    S ← S + k·uᵀ    o = Sᵀq    y = Norm(o)·SiLU(Z·x)
 //
-// S is KeyDim × ValueDim. On a page whose first row has state S before it, G is the sum of g from the page's
-// beginning, and row j with ancestors i there has
+// S is KeyDim × ValueDim. On a page whose first row is preceded by state S, G is the sum of g from
+// the start of the page, and for row j with ancestors i there
 //
 //	u_j = β_j·(v_j − e^G_j·Sᵀk_j − Σ_i e^(G_j−G_i)·(k_i·k_j)·u_i)
 //	o_j = e^G_j·Sᵀq_j + Σ_{i≤j} e^(G_j−G_i)·(k_i·q_j)·u_i
 //
-// and the page behind it begins with e^G·S + Σ_i e^(G−G_i)·k_i·u_iᵀ. Sums go by position.
+// and the next page begins with e^G·S + Σ_i e^(G−G_i)·k_i·u_iᵀ. Sums go by position.
 type DeltaNet struct {
 	QKV, Z, Alpha, Beta Linear
-	// in place of Alpha and Beta: of each key head, β of its value heads, then α (Qwen 3 Next)
+	// in place of Alpha and Beta: for each key head, β of its value heads, then α (Qwen 3 Next)
 	BetaAlpha *Linear
 	Conv      Convolution // of queries, keys and values, then SiLU
 	A, Bias   []float32   // of each value head
@@ -28,7 +28,7 @@ type DeltaNet struct {
 
 	KeyHeads, ValueHeads, KeyDim, ValueDim int
 
-	// Grouped: neighbouring value heads share a key head. Else value head h has key head h mod KeyHeads.
+	// Grouped: neighbouring value heads share a key head. Otherwise value head h has key head h mod KeyHeads.
 	Grouped bool
 }
 
@@ -36,7 +36,7 @@ func (d *DeltaNet) keys() int     { return d.KeyHeads * d.KeyDim }
 func (d *DeltaNet) values() int   { return d.ValueHeads * d.ValueDim }
 func (d *DeltaNet) channels() int { return 2*d.keys() + d.values() }
 
-// heads is the layer's states. A row of the convolution has queries, keys, values.
+// heads describes the layer's states. A row of the convolution has queries, keys, values.
 func (d *DeltaNet) heads() outerHeads {
 	return outerHeads{keyHeads: d.KeyHeads, heads: d.ValueHeads, keyDim: d.KeyDim, dim: d.ValueDim, grouped: d.Grouped,
 		keys: d.keys(), values: 2 * d.keys(), corrects: true}
@@ -83,7 +83,7 @@ type deltaJob struct {
 	both Mat // BetaAlpha·x
 }
 
-// rowDone makes queries, keys, values, decays and β of row i's convolution, and stores the keys.
+// rowDone makes queries, keys, values, decays and β from row i's convolution, and stores the keys.
 func (j *deltaJob) rowDone(_, i int) {
 	d, x := j.d, j.mixed.Row(i)
 	silu(x)
@@ -115,7 +115,7 @@ func (j *deltaJob) rowDone(_, i int) {
 	Sigmoid(beta)
 }
 
-// silu makes x x·σ(x).
+// silu replaces x with x·σ(x).
 func silu(x []float32) {
 	var ones [256]float32
 	for i := range ones {
@@ -128,7 +128,7 @@ func silu(x []float32) {
 	}
 }
 
-// softplus is ln(1 + e^x), as PyTorch has it x above 20.
+// softplus is ln(1 + e^x); as in PyTorch, it is x above 20.
 func softplus(x float32) float32 {
 	if x > 20 {
 		return x

@@ -1,7 +1,7 @@
 package nn
 
-// Table is a matrix whose rows are looked up, by several goroutines at a time: token embeddings, or a packed
-// output head that is tied to them.
+// Table is a matrix whose rows are looked up, by several goroutines at a time: token embeddings, or
+// a packed output head tied to them.
 type Table interface {
 	Row(dst []float32, i int) // widens row i into dst
 }
@@ -16,7 +16,7 @@ func (e *Exec) Embed(t Table, tokens []int32, dst Mat) {
 	e.OwnRows(len(tokens), rowCost*dst.Cols, j)
 }
 
-// rowCost is how many times as long as a copied element an element of a table's row takes.
+// rowCost is the cost of an element of a table's row relative to that of a copied element.
 const rowCost = 4
 
 type embedJob struct {

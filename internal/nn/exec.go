@@ -6,8 +6,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// Exec runs the operations of a pass on a pool of workers. It owns the scratch they need,
-// so that in steady state a pass allocates nothing. One goroutine uses an Exec at a time.
+// Exec runs the operations of a pass on a pool of workers. It owns the scratch memory they need, so
+// in steady state a pass allocates nothing. Only one goroutine may use an Exec at a time.
 type Exec struct {
 	pool    *par.Pool
 	plan    plan
@@ -17,23 +17,23 @@ type Exec struct {
 
 	expertsRead int
 
-	kept []float32 // attention: results of ranges, from one phase to the next, of all layers that are planned
+	kept []float32 // attention: results of ranges, kept between phases, of all planned layers
 }
 
-// inputTypes is the number of types that products read their rows in.
+// inputTypes is the number of types in which products read their rows.
 const inputTypes = int(gemm.NumTypes)
 
-// workerScratch is memory of one worker.
+// workerScratch is the memory of one worker.
 type workerScratch struct {
 	row     []float32 // a row on its way into a product
-	queries []float32 // attention: a block of queries, their scores, their outputs of a range and of all
+	queries []float32 // attention: a block of queries, their scores, their outputs of one range and of all
 	scores  []float32
 	gather  []float32
 	out     []float32
 	folded  []float32
 	tops    []float32 // of the outputs, the largest scores and the sums of exponentials
 	totals  []float32
-	weights []float32     // of results that are folded
+	weights []float32     // of results being folded
 	inputs  inputs        // rows on their way into the products of a strip
 	blocks  []attendBlock // of the rows of a strip
 	pieces  []attendPiece
@@ -44,11 +44,11 @@ type workerScratch struct {
 	scaled  []float32     // weights times the scales of values of Q8_0
 	scales  []byte        // those scales
 	wide    []byte        // values of Q8_0 in bf16
-	latent  page          // a page of values made of its keys
-	blind   page          // a page of values, without those that a row does not see
-	sums    []float32     // results of a product that are added to others
-	next    gemm.Place    // the weights that the last product fetched for the next
-	_       [128]byte     // nobody else's cache lines
+	latent  page          // a page of values made from its keys
+	blind   page          // a page of values, without those of rows that a row does not see
+	sums    []float32     // results of a product that will be added to others
+	next    gemm.Place    // the weights that the last product prefetched for the next
+	_       [128]byte     // keeps the cache lines of other workers away
 
 	products gemm.Scratch
 	outer    outerScratch
@@ -57,9 +57,9 @@ type workerScratch struct {
 // scratchSizes are the lengths of a workerScratch, and of the results kept between phases.
 type scratchSizes struct{ row, queries, results, scores, gather, slots, sums, kept int }
 
-// grow makes the workers' scratch, and the results kept, as large as that. Both only grow: operations that are planned
-// but have not run yet count on the lengths that they asked for. The scratch is looked at rarely from outside the
-// workers, which would have to fetch it back.
+// grow gives the workers' scratch, and the kept results, at least the given sizes. Both only grow:
+// operations that are planned but have not run yet rely on the lengths that they asked for. The
+// scratch is rarely touched from outside the workers, which would have to fetch it back.
 func (e *Exec) grow(n scratchSizes) {
 	g := &e.grown
 	if n.kept > g.kept {
@@ -102,7 +102,7 @@ func (e *Exec) Pool() *par.Pool { return e.pool }
 // Threads is the number of workers.
 func (e *Exec) Threads() int { return e.pool.Threads() }
 
-// Add computes x += y, the residual stream taking in a block's output.
+// Add computes x += y: the residual stream takes in a block's output.
 func (e *Exec) Add(x, y Mat) {
 	e.add(x, y, None)
 }
@@ -145,7 +145,7 @@ func (j *addJob) Do(_, i int) {
 	}
 }
 
-// grow returns s with at least n elements; contents are undefined. What grows once grows again, so it gets room to.
+// grow returns s with at least n elements; contents are undefined. A slice that grows is given room to grow again.
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n, n+n/4)

@@ -6,39 +6,39 @@ import (
 )
 
 // Experts is the feed-forward half of a block whose router chooses a few MLPs for each row. A row's
-// result is the sum of its experts' results, each multiplied by its weight, in the router's order of
-// preference. It does not depend on other rows.
+// result is the sum of its experts' results, each multiplied by its weight, in the router's order
+// of preference. It does not depend on other rows.
 type Experts struct {
 	Router Linear // experts × hidden
 	MLPs   []MLP  // the experts, all of one shape
-	Used   int    // experts of a row
+	Used   int    // experts per row
 	Rule   Rule
 	Scale  float32 // of the sum; 0: 1
 
-	// The experts read Narrow's results of what the router reads, and what they make goes through Widen (Nemotron 3);
-	// nil: neither.
+	// The experts read Narrow's results of the router's input, and their sum goes through Widen
+	// (Nemotron 3); nil: neither.
 	Narrow, Widen *Linear
 
-	// Where there is an MLP beside the experts, whose results are added to theirs (Gemma 4), these
-	// norms may differ; nil: the router and the experts read what the MLP reads, and results have no norm.
-	RouterNorm, Norm *Norm // of what the router and the experts read
-	Post, MLPPost    *Norm // of the experts' sum, of the MLP's results
+	// Where there is an MLP alongside the experts, whose results are added to theirs (Gemma 4), these
+	// norms may differ; nil: the router and the experts read the MLP's input, and results have no norm.
+	RouterNorm, Norm *Norm // of the inputs of the router and of the experts
+	Post, MLPPost    *Norm // of the experts' sum, and of the MLP's results
 
 	MLPGate *Linear // its σ multiplies the MLP's results; nil: 1
 }
 
-// Rule is how a router's scores become experts and weights.
+// Rule defines how a router's scores become experts and weights.
 type Rule struct {
-	All     bool // weights are a softmax over all experts (OLMoE), else over those of the row
-	Sigmoid bool // weights are σ of the scores; takes the place of a softmax
+	All     bool // weights are a softmax over all experts (OLMoE), else over the row's own
+	Sigmoid bool // weights are σ of the scores instead of a softmax
 	Norm    bool // weights are divided by their sum
 
-	Bias  []float32 // added to the weights to choose experts, and only for that; nil: none
+	Bias  []float32 // added to the weights only when choosing experts; nil: none
 	Scale float32   // multiplies weights; 0: 1
 	Each  []float32 // multiplies each expert's weight; nil: none
 
-	// Groups of neighbouring experts, of which only Chosen have experts for a row, those whose two best
-	// add up to most; 0: none.
+	// Groups of neighbouring experts, of which a row uses only Chosen, those with the largest sum
+	// of their two best experts; 0: none.
 	Groups, Chosen int
 }
 
@@ -54,8 +54,8 @@ func (x *Experts) Bytes() int {
 	return size
 }
 
-// experts ends in out.Dst, or in what is added to out.To, the sum of the chosen experts' results for
-// the rows of x.
+// experts leaves the sum of the chosen experts' results for the rows of x in out.Dst, or adds it to
+// out.To.
 func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
 	if e.records != nil {
 		panic("nn: a layer with experts has no gradient")
@@ -76,7 +76,7 @@ func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
 	}
 	r.reset(h, scores)
 	e.OwnRows(scores.Rows, scores.Cols, (*chooseJob)(r))
-	e.flush() // the next phases depend on the choice
+	e.flush() // the next phases depend on the choice of experts
 	r.group()
 	e.expertsRead += len(r.groups)
 
@@ -109,7 +109,7 @@ func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
 	}
 }
 
-// both is the second half of a layer with an MLP beside its experts.
+// both is the second half of a layer with an MLP alongside its experts.
 func (e *Exec) both(b *Block, x Mat, m *BlockBuffers) {
 	down, sum := e.Mat(&m.down, x.Rows, x.Cols), e.Mat(&m.out, x.Rows, x.Cols)
 	e.mlp(b, x, Proj{Linear: &b.MLP.Down, Dst: down}, m)
@@ -131,10 +131,10 @@ func (e *Exec) both(b *Block, x Mat, m *BlockBuffers) {
 	e.addPost(x, sum, b.MLPPost)
 }
 
-// ExpertsRead is how many experts the passes so far have read, one for each layer and expert.
+// ExpertsRead is how many experts the passes so far have read, counted per layer and expert.
 func (e *Exec) ExpertsRead() int { return e.expertsRead }
 
-// flush does what is planned so far, even between Hold and Release.
+// flush runs everything planned so far, even between Hold and Release.
 func (e *Exec) flush() {
 	held := e.plan.held
 	e.plan.held = 0
@@ -142,13 +142,13 @@ func (e *Exec) flush() {
 	e.plan.held = held
 }
 
-// expertProj is a product of each expert, by its rows of the source into the same rows of dst.
+// expertProj is one product of each expert, of its rows of the source into the same rows of dst.
 type expertProj struct {
 	of  func(*MLP) *Linear
 	dst Mat
 }
 
-// expertProducts plans products of the pairs' rows by the experts' matrices. Each matrix is read once.
+// expertProducts plans products of the pairs' rows with the experts' matrices. Each matrix is read once.
 func (e *Exec) expertProducts(r *routing, src Source, projs ...expertProj) {
 	j := e.plan.experts.next()
 	j.units = j.units[:0]
@@ -175,13 +175,13 @@ func (e *Exec) expertProducts(r *routing, src Source, projs ...expertProj) {
 	e.plan.phase(len(j.units), j)
 }
 
-// expertJob is the products of one intake by experts' matrices. A task is some panels of one.
+// expertJob is the products of one intake with the experts' matrices. A task is some panels of one matrix.
 type expertJob struct {
 	intake Intake
 	units  []expertUnit
 }
 
-// expertUnit is panels [p0, p1) of a product by rows [from, to).
+// expertUnit is panels [p0, p1) of a product with rows [from, to).
 type expertUnit struct {
 	linear           *Linear
 	dst              Mat

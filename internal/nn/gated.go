@@ -13,7 +13,7 @@ func (e *Exec) gatedAttention(b *Block, layer int, f *Forest, src Source, out Pr
 	k := Proj{Linear: &b.QKV[1], Dst: qkv.Columns(width, width+keys)}
 	v := Proj{Linear: &b.QKV[2], Dst: qkv.Columns(width+keys, width+2*keys)}
 	gate := e.plan.sigmoids.next()
-	if len(b.QKV) > 3 { // gates have a product of their own
+	if len(b.QKV) > 3 { // gates have their own product
 		gates := e.Mat(&m.gated, n, width)
 		e.Linear(src, Proj{Linear: &b.QKV[0], Dst: qkv.Columns(0, width)}, k, v, Proj{Linear: &b.QKV[3], Dst: gates})
 		*gate = sigmoidJob{gates, attn, width, 0}
@@ -25,13 +25,13 @@ func (e *Exec) gatedAttention(b *Block, layer int, f *Forest, src Source, out Pr
 		e.OwnRows(n, width, queries)
 		*gate = sigmoidJob{both, attn, a.Dim, a.Dim}
 	}
-	e.plan.open = nil // all keys and values are there before any row attends
+	e.plan.open = nil // all keys and values must be stored before any row attends
 	e.Attend(a, layer, f, qkv, attn)
 	e.OwnRows(n, width, gate)
 	e.Linear(Source{X: attn}, out)
 }
 
-// queriesJob takes the queries out of rows of queries and gates.
+// queriesJob extracts the queries from rows of queries and gates.
 type queriesJob struct {
 	both, q Mat
 	dim     int
@@ -44,8 +44,8 @@ func (j *queriesJob) Do(_, i int) {
 	}
 }
 
-// sigmoidJob multiplies results by σ of their gates, which it overwrites. Runs of dim gates follow so many numbers that
-// are none.
+// sigmoidJob multiplies results by σ of their gates, which it overwrites. Each run of dim gates
+// follows other numbers.
 type sigmoidJob struct {
 	gates, x    Mat
 	dim, before int

@@ -1,6 +1,6 @@
 package nn
 
-// Gather copies rows of src, some of them perhaps several times, to the rows of dst: row i is src's row rows[i].
+// Gather copies rows of src, possibly some of them several times, to the rows of dst: row i is row rows[i] of src.
 func (e *Exec) Gather(src Mat, rows []int32, dst Mat) {
 	if e.records != nil {
 		e.records.Gather(src, rows, dst)

@@ -6,29 +6,29 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 )
 
-// A page of bf16 holds for each layer and head what gemm multiplies as panels: keys, whose outputs
-// are the page's rows and whose inputs are dimensions, then values, whose outputs are dimensions, a
-// panel for every 32, and whose inputs are rows.
+// A page of bf16 holds, for each layer and head, the panels that gemm multiplies: keys, whose
+// outputs are the page's rows and whose inputs are dimensions, then values, whose outputs are
+// dimensions, one panel for every 32, and whose inputs are rows.
 //
 //	keys    [Dim/2][32 rows][2]bf16
 //	values  [Dim/32][32/2 rows][32 dimensions][2]bf16
 //
-// Of the two rows in a pair the later lies first: VDPBF16PS adds the product of the higher half
-// first, so values are summed in the order of rows, one by one, and one that weighs 0 changes
-// nothing, wherever it stands. Keys lie in that order too, which brings scores and weights into it:
-// row r is number r^halfFlip.
+// Of the two rows in a pair, the later one is stored first. VDPBF16PS adds the product of the
+// higher half first, so values are summed row by row in order, and a row with weight 0 changes
+// nothing, wherever it stands. Keys have the same layout, which gives scores and weights the same
+// order: row r is number r^halfFlip.
 
-// halfFlip is what a row's place within its pair is turned by.
+// halfFlip turns a row's place within its pair.
 const halfFlip = 1
 
 const (
 	halfStep  = gemm.Panel * 4          // bytes of two inputs of a panel
-	halfPanel = PageRows / 2 * halfStep // of a panel of values
+	halfPanel = PageRows / 2 * halfStep // bytes of a panel of values
 )
 
 var _ = [1]struct{}{}[gemm.Panel-PageRows] // a page is a panel
 
-// keyBytes and headBytes are the bytes of a page's keys of a layer and head, and of keys and values.
+// keyBytes and headBytes are the bytes of a page's keys, and of its keys and values, for one layer and head.
 func (s rowShape) keyBytes() int {
 	if s.kv == KVQ8 {
 		return (s.dim + gemm.Panel - 1) / gemm.Panel * gemm.BlockBytes
@@ -49,7 +49,7 @@ func (s rowShape) headBytes() int {
 // valuePanels is the number of panels of values.
 func (s rowShape) valuePanels() int { return (s.values() + gemm.Panel - 1) / gemm.Panel }
 
-// panels returns page i's keys and values of a layer and head; no values where they are of the keys.
+// panels returns page i's keys and values of a layer and head; no values where they are part of the keys.
 func (c *Cache) panels(layer, head, i int) (keys, values []byte) {
 	s := c.mem.shapeOf(layer)
 	k, size := s.keyBytes(), s.headBytes()
@@ -61,7 +61,7 @@ func (c *Cache) panels(layer, head, i int) (keys, values []byte) {
 	return b[:k], b[k:]
 }
 
-// halfRows is how many rows of keys are rounded before they are stored.
+// halfRows is the number of rows of keys that are rounded before they are stored.
 const halfRows = 4
 
 // storeHalfKeys stores n rows of one page, at most halfRows.
@@ -96,10 +96,10 @@ func (c *Cache) storeHalfValue(layer, head, slot int, v []float32) {
 	}
 }
 
-// stackDim is the dimensions of a head that are rounded without allocating.
+// stackDim is the most dimensions of a head that are rounded without allocating.
 const stackDim = 576
 
-// rounded is x in bf16, of an even number of elements, the last of which may be 0.
+// rounded returns x in bf16, padded to an even number of elements with a 0.
 func rounded(buf *[stackDim]uint16, x []float32) []uint16 {
 	u := buf[:]
 	if len(x) > len(u) {
@@ -129,7 +129,7 @@ func (s rowShape) moveHalf(to []byte, dst int, from []byte, src int) {
 	}
 }
 
-// blindHalf copies a page of values without those of the rows that are not seen.
+// blindHalf copies a page of values without the values of unseen rows.
 func blindHalf(dst, src []byte, seen uint32) {
 	for at := 0; at < len(src); at += halfStep {
 		pair := seen >> (at % halfPanel / halfStep * 2)

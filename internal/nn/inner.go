@@ -2,22 +2,22 @@ package nn
 
 import "github.com/grovellm/grove/internal/kernels/gemm"
 
-// innerRows is what becomes of the first products of an MLP: act of their results, handed to the
-// last product's intake by the worker that has them at hand, so that they are stored nowhere and
-// take no phase of their own.
+// innerRows describes what happens to the first products of an MLP: the worker that has the results
+// at hand applies act and passes them to the intake of the last product, so they are not stored and
+// need no phase of their own.
 type innerRows struct {
 	act    Activation
 	xielu  *XIELU
 	to     *Intake
-	panels int // of a unit, the columns of a task
+	panels int // per unit, the columns of a task
 	units  int
 }
 
-// groupPanels is the panels of a group of activations, which are quantised together: a unit is some groups.
+// groupPanels is the number of panels in a group of activations, which are quantised together; a unit is some groups.
 const groupPanels = gemm.Group / gemm.Panel
 
-// projectInner plans the products that make the inner rows of an MLP of src, and the product down of those. It reports
-// whether it did: few large tasks are not worth it where workers would wait for the last.
+// projectInner plans the products that make the inner rows of an MLP of src, and the product down of these.
+// It reports whether it did: a few large tasks are not worthwhile if workers would wait for the last one.
 func (e *Exec) projectInner(src Source, act Activation, down Proj, linears ...*Linear) bool {
 	w := linears[0].W
 	rows, threads := src.X.Rows, e.Threads()
@@ -25,7 +25,7 @@ func (e *Exec) projectInner(src Source, act Activation, down Proj, linears ...*L
 	for _, l := range linears {
 		group += gemm.PackedBytes(l.W.Type(), gemm.Group, l.W.In())
 	}
-	most := w.Panels() / groupPanels / (mostIdle * threads) // with more, tasks would be too few
+	most := w.Panels() / groupPanels / (mostIdle * threads) // with more, there would be too few tasks
 	panels := groupPanels * max(1, min(innerBytes/(group*(1+rows/8)), most))
 	units := (w.Panels() + panels - 1) / panels
 	// Parts of few rows even out, of many rows leave results in the second-level cache; but each reads the weights again.
@@ -38,7 +38,7 @@ func (e *Exec) projectInner(src Source, act Activation, down Proj, linears ...*L
 	j, o := e.plan.linears.next(), e.plan.linears.next()
 	var projs [2]Proj
 	for i, l := range linears {
-		projs[i] = Proj{Linear: l, Dst: Mat{Rows: rows}} // whose results are stored nowhere
+		projs[i] = Proj{Linear: l, Dst: Mat{Rows: rows}} // its results are not stored
 	}
 	j.intake.Enter(e, src, j.ready(e, projs[:len(linears)]...), Mat{})
 	o.intake.await(e, Source{X: Mat{Rows: rows, Cols: w.Out()}}, o.ready(e, down))
@@ -51,12 +51,12 @@ func (e *Exec) projectInner(src Source, act Activation, down Proj, linears ...*L
 
 const (
 	innerBytes    = 512 << 10 // of a task's weights, with few rows
-	innerTasks    = 8         // of a worker, where there are rows enough
+	innerTasks    = 8         // per worker, if there are enough rows
 	innerRowsMost = 128
-	mostIdle      = 16 // one of so many tasks may be idled away
+	mostIdle      = 16 // at most one in this many tasks may be idle time
 )
 
-// computeInner makes the columns of panels [from, to) of inner rows [r0, r1).
+// computeInner computes the columns of panels [from, to) of inner rows [r0, r1).
 func (j *linearJob) computeInner(worker, r0, r1, from, to int, next gemm.Place) {
 	s := &j.intake.e.scratch[worker]
 	o0, o1 := from*gemm.Panel, min(to*gemm.Panel, j.projs[0].Linear.W.Out())

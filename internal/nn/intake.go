@@ -5,7 +5,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// Activation is what happens between the two halves of an MLP.
+// Activation is the operation between the two halves of an MLP.
 type Activation uint8
 
 const (
@@ -19,23 +19,23 @@ const (
 	XIELUOf                // of Source.XIELU
 )
 
-// Source is the input of a product: rows of X, normalised when Norm is set, or passed
-// through Act. It is made row by row on the way into the product and never stored.
+// Source is the input of a product: rows of X, normalised if Norm is set, or passed through Act.
+// Rows are made one by one on the way into the product and never stored.
 type Source struct {
 	X    Mat
-	At   []int32 // the rows of X that are wanted; nil: all. Not while there is a Recorder
+	At   []int32 // the rows of X to use; nil: all. Not with a Recorder
 	Norm *Norm
 	Act  Activation
 	Up   Mat // for SiLUMul, GELUMul and ClampedMul
 
 	XIELU *XIELU // for XIELUOf
 
-	// Copies are the rows that each row of X becomes, as many of each: k of row 0, then k of row 1.
-	// Nil: row i becomes row i. Not while there is a Recorder, nor with At.
+	// Copies lists the rows that each row of X becomes, the same number k for each: k for row 0,
+	// then k for row 1. nil: row i becomes row i. It excludes a Recorder and At.
 	Copies []int32
 
-	// With is a second matrix whose columns follow X's, normalised by a norm of its own when WithNorm
-	// is set. There is no Act then.
+	// With is a second matrix whose columns follow X's, normalised by its own norm if WithNorm is
+	// set. It excludes Act.
 	With     Mat
 	WithNorm *Norm
 }
@@ -48,7 +48,7 @@ func (s *Source) rows() int {
 	return s.made()
 }
 
-// made is the number of rows that are made, copies not counted.
+// made is the number of rows that are made, not counting copies.
 func (s *Source) made() int {
 	if s.At != nil {
 		return len(s.At)
@@ -56,7 +56,7 @@ func (s *Source) made() int {
 	return s.X.Rows
 }
 
-// copies are the rows that row i becomes, where there are Copies.
+// copies returns the rows that row i becomes, where there are Copies.
 func (s *Source) copies(i int) []int32 {
 	k := len(s.Copies) / s.X.Rows
 	return s.Copies[i*k : (i+1)*k]
@@ -65,7 +65,7 @@ func (s *Source) copies(i int) []int32 {
 // Cols is the width of a row as it enters the product.
 func (s *Source) Cols() int { return s.X.Cols + s.With.Cols }
 
-// Row returns row i of the source: X's own, or what is made of it in the scratch given.
+// Row returns row i of the source: X's own row, or one made from it in the given scratch.
 func (s *Source) Row(i int, scratch []float32) []float32 {
 	if s.At != nil {
 		i = int(s.At[i])
@@ -103,7 +103,7 @@ func (s *Source) Row(i int, scratch []float32) []float32 {
 	return scratch
 }
 
-// geluMul computes gate/(1 + e^−2u)·up with u = √(2/π)·(gate + 0.044715·gate³), which is gelu's
+// geluMul computes gate/(1 + e^−2u)·up with u = √(2/π)·(gate + 0.044715·gate³), which is GELU's
 // approximation ½·gate·(1 + tanh u) times up (arXiv 1606.08415, §2).
 func geluMul(dst, gate, up []float32) {
 	const (
@@ -127,8 +127,8 @@ func geluMul(dst, gate, up []float32) {
 	}
 }
 
-// clampedMul computes x/(1 + e^−1.702x)·(y + 1) of x = min(gate, 7) and y, up within ±7. dst may be
-// gate.
+// clampedMul computes x/(1 + e^−1.702x)·(y + 1), where x = min(gate, 7) and y is up clamped to ±7.
+// dst may be gate.
 func clampedMul(dst, gate, up []float32) {
 	const limit, alpha = 7, 1.702
 	var buf [256]float32
@@ -148,16 +148,16 @@ func clampedMul(dst, gate, up []float32) {
 	}
 }
 
-// Intake is the rows of a source on their way into products, in every type that those read.
+// Intake is the rows of a source on their way into products, in every type that the products read.
 type Intake struct {
 	e    *Exec
 	src  Source
-	kept Mat // has the rows too, in f32; without data it does not
+	kept Mat // receives the rows too, in f32, unless it has no data
 	uses [inputTypes]bool
 	rows intakeRows
 	made uint32       // counts the sources
-	own  []intakeRows // of each worker, when it makes all rows for itself
-	each bool         // it does
+	own  []intakeRows // of each worker, if it makes all rows for itself
+	each bool         // whether it does
 }
 
 // inputs are rows in every type that products read.
@@ -172,7 +172,7 @@ func (in *inputs) reset(uses *[inputTypes]bool, rows, cols int) {
 	}
 }
 
-// set makes row i in those types.
+// set sets row i in the types in use.
 func (in *inputs) set(uses *[inputTypes]bool, i int, x []float32) {
 	for t, used := range uses {
 		if used {
@@ -181,7 +181,7 @@ func (in *inputs) set(uses *[inputTypes]bool, i int, x []float32) {
 	}
 }
 
-// copy makes rows the first of them, which is set.
+// copy copies the first of rows, which is set, to the others.
 func (in *inputs) copy(uses *[inputTypes]bool, rows []int32) {
 	for t, used := range uses {
 		for _, i := range rows[1:] {
@@ -194,16 +194,16 @@ func (in *inputs) copy(uses *[inputTypes]bool, rows []int32) {
 
 type intakeRows struct {
 	inputs inputs
-	made   uint32 // the source they are of
+	made   uint32 // the number of the source they come from
 	_      [64]byte
 }
 
-// fewElements is up to how many elements of a source each worker makes all rows for itself: it takes about as long as
-// waiting for the others' would.
+// fewElements is the largest number of elements in a source for which each worker makes all rows
+// for itself: this takes about as long as waiting for the rows of the others.
 const fewElements = 4 << 10
 
-// Enter plans that the rows of a source are made, for products in the types used. kept takes them
-// too, unless it has no data.
+// Enter plans making the rows of a source, for products in the types used. kept also receives them,
+// unless it has no data.
 func (n *Intake) Enter(e *Exec, src Source, uses [inputTypes]bool, kept Mat) {
 	n.begin(e, src, uses, kept)
 	rows, cols := src.rows(), src.Cols()
@@ -218,14 +218,14 @@ func (n *Intake) Enter(e *Exec, src Source, uses [inputTypes]bool, kept Mat) {
 	e.perRow(src.made(), cols, n, false)
 }
 
-// await plans that the rows are made part by part, by the phase planned next; src has only the shape of X.
+// await plans for the rows to be made part by part, by the phase planned next; src has only the shape of X.
 func (n *Intake) await(e *Exec, src Source, uses [inputTypes]bool) {
 	n.begin(e, src, uses, Mat{})
 	n.each = false
 	n.rows.reset(n)
 }
 
-// part makes the part of row i from column at on.
+// part sets the part of row i that starts at column at.
 func (n *Intake) part(i, at int, x []float32) {
 	for t := range n.uses {
 		if n.uses[t] {
@@ -243,7 +243,7 @@ func (n *Intake) begin(e *Exec, src Source, uses [inputTypes]bool, kept Mat) {
 	e.grow(scratchSizes{row: src.Cols()})
 }
 
-// Input is the rows as matrices of a type read them.
+// Input returns the rows in the form that matrices of a type read.
 func (n *Intake) Input(worker int, t gemm.Type) *gemm.Input {
 	t = t.Activations()
 	if !n.each {

@@ -6,24 +6,24 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 )
 
-// KVType is what a cache stores keys and values as.
+// KVType is the type in which a cache stores keys and values.
 type KVType uint8
 
 const (
-	KVAuto KVType = iota // as goes with the weights: see Of
+	KVAuto KVType = iota // chosen by the type of the weights: see Of
 	KVF32
 	KVBF16 // half the memory, and attention multiplies bf16: queries and weights are rounded too
-	KVQ8   // 34/128 of the memory: int8 with a scale for 32 numbers; queries are rounded so too, weights to bf16
+	KVQ8   // 34/128 of the memory: int8 with one scale for 32 numbers; queries are rounded the same way, weights to bf16
 )
 
 var kvNames = [...]string{"auto", "f32", "bf16", "q8_0"}
 
 func (t KVType) String() string { return kvNames[t] }
 
-// panels says that pages hold panels of gemm, and not f32.
+// panels reports whether pages hold panels of gemm rather than f32.
 func (t KVType) panels() bool { return t == KVBF16 || t == KVQ8 }
 
-// ParseKVType is the type of a name: auto, f32, bf16 or q8_0. An empty one is auto.
+// ParseKVType returns the type with the given name: auto, f32, bf16 or q8_0. An empty name means auto.
 func ParseKVType(name string) (KVType, error) {
 	if name == "" {
 		return KVAuto, nil
@@ -36,8 +36,8 @@ func ParseKVType(name string) (KVType, error) {
 	return 0, fmt.Errorf("%q is no type of keys and values: want auto, f32, bf16 or q8_0", name)
 }
 
-// Of is t, or, where it is KVAuto, the type for a network of such blocks: f32 where their weights
-// are f32 or f16, which hold more than bf16 does, else bf16.
+// Of returns t or, if t is KVAuto, the type for a network of the given blocks: f32 if their weights
+// are f32 or f16, which are more precise than bf16, else bf16.
 func (t KVType) Of(blocks []Block) KVType {
 	if t != KVAuto {
 		return t
@@ -47,7 +47,7 @@ func (t KVType) Of(blocks []Block) KVType {
 		if len(blocks[i].QKV) > 0 {
 			w = blocks[i].QKV[0].W
 		}
-		if w == nil { // it has no attention
+		if w == nil { // the block has no attention
 			continue
 		}
 		switch w.Type() {

@@ -2,18 +2,18 @@ package nn
 
 import "github.com/grovellm/grove/internal/kernels/gemm"
 
-// Latent is the products of multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, §2.1). A row keeps
-// a latent vector c that all heads share, and a rotated key that they share too: together they are the
-// key, and c is the value. A head's own keys and values, KeyUp·c and ValueUp·c, are never made: KeyUp is
-// multiplied by the head's query instead, and ValueUp by the mean of the latent vectors.
+// Latent is the products of multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, §2.1). A
+// row keeps a latent vector c and a rotated key, both shared by all heads: together they are the
+// key, and c is the value. A head's own keys and values, KeyUp·c and ValueUp·c, are never computed:
+// KeyUp is multiplied by the head's query instead, and ValueUp by the mean of the latent vectors.
 type Latent struct {
-	QueryDown *Linear // of queries, before Query; nil: Query reads what Down reads
-	QueryNorm *Norm   // between the two
-	Query     Linear  // each head's query: KeyDim dimensions that are not rotated, then those that are
+	QueryDown *Linear // of queries, before Query; nil: Query reads Down's input
+	QueryNorm *Norm   // between these two
+	Query     Linear  // each head's query: KeyDim dimensions that are not rotated, then the rotated ones
 	Down      Linear  // the latent vector and the key to be rotated
 	Norm      Norm    // of the latent vector
 
-	KeyUp, ValueUp []Linear // of each head: from KeyDim to the latent vector's dimensions, from those to ValueDim
+	KeyUp, ValueUp []Linear // of each head: from KeyDim to the latent vector's dimensions, and from these to ValueDim
 }
 
 // Bytes is the size of the packed weights.
@@ -28,7 +28,7 @@ func (l *Latent) Bytes() int {
 	return size
 }
 
-// down is the weights of Down, or nil of no Latent.
+// down returns the weights of Down, or nil if l is nil.
 func (l *Latent) down() *gemm.Matrix {
 	if l == nil {
 		return nil
@@ -75,7 +75,7 @@ func (e *Exec) LatentKeys(b *Block, layer int, f *Forest, src Source, m *BlockBu
 	e.Keys(&b.Attn, layer, f, keys)
 }
 
-// latentJob makes of a row's products the key, and what is to be rotated of the queries.
+// latentJob makes the key, and the rotated part of the queries, from a row's products.
 type latentJob struct {
 	a             *Attention
 	norm          *Norm
@@ -95,8 +95,8 @@ func (j *latentJob) Do(_, i int) {
 	copy(key[a.Latent:], down[a.Latent:])
 }
 
-// perHead plans a product of each head: of as many columns as it reads, from column h·from of src on for head
-// h, into those from h·to of dst on.
+// perHead plans one product per head: for head h, of the columns of src from h·from on, as many as
+// it reads, into the columns of dst from h·to on.
 func (e *Exec) perHead(w []Linear, src Mat, from int, dst Mat, to int) {
 	j := e.plan.heads.next()
 	*j = headJob{e, w, src, dst, from, to, max(1, src.Rows/headRows)}

@@ -6,10 +6,10 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 )
 
-// Where values are the first dimensions of keys, a page has keys alone. They lie dimension by dimension;
-// values are multiplied row by row, so a worker makes them of the keys in its scratch as it comes to a page.
+// Where values are the first dimensions of keys, a page holds only keys. They lie dimension by dimension, but
+// values are multiplied row by row, so a worker makes values from the keys in its scratch when it reaches a page.
 
-// values is a page's values of f32: PageRows × the dimensions of a value.
+// values returns a page's values in f32: PageRows × the dimensions of a value.
 func (t *attendTask) values(page int) []float32 {
 	n := t.a.Latent
 	if n == 0 {
@@ -26,8 +26,8 @@ func (t *attendTask) values(page int) []float32 {
 	return v
 }
 
-// halfValues is a page's values of bf16. Two dimensions of two rows, which lie side by side in keys, become
-// two rows of two dimensions.
+// halfValues returns a page's values in bf16. Two dimensions of two rows, which lie side by side in
+// keys, become two rows of two dimensions.
 func (t *attendTask) halfValues(page int) []byte {
 	keys, values := t.g.Cache.panels(t.layer, t.head, page)
 	if t.a.Latent == 0 {
@@ -50,7 +50,7 @@ func (t *attendTask) halfValues(page int) []byte {
 	return values
 }
 
-// blockValues is a page's values of Q8_0, or keys that begin with them: their scales lie alike.
+// blockValues returns a page's values in Q8_0, or keys that begin with them: their scales have the same layout.
 func (t *attendTask) blockValues(page int) []byte {
 	keys, values := t.g.Cache.panels(t.layer, t.head, page)
 	if t.a.Latent > 0 {
@@ -59,7 +59,7 @@ func (t *attendTask) blockValues(page int) []byte {
 	return values
 }
 
-// blockInts is the int8 of block b of a page's values of Q8_0.
+// blockInts returns the int8 of block b of a page's values in Q8_0.
 func (t *attendTask) blockInts(page, b int) []byte {
 	block := t.blockValues(page)[b*gemm.BlockBytes:][:gemm.BlockBytes]
 	if t.a.Latent == 0 {

@@ -17,7 +17,7 @@ type Linear struct {
 	Cap   float32 // then y becomes Cap·tanh(y/Cap), if it is not 0 (Gemma 2's soft cap)
 }
 
-// finish makes results of sums, to which the bias is added.
+// Finish turns sums to which the bias has been added into results.
 func (l *Linear) Finish(y []float32) {
 	switch {
 	case l.Cap != 0 && l.Scale != 0:
@@ -29,7 +29,7 @@ func (l *Linear) Finish(y []float32) {
 	}
 }
 
-// softCap makes x cap·tanh(scale·x/cap), which is cap − 2·cap/(1 + e^(2·scale·x/cap)).
+// softCap replaces x with cap·tanh(scale·x/cap), which is cap − 2·cap/(1 + e^(2·scale·x/cap)).
 func softCap(x []float32, scale, cap float32) {
 	simd.Scale(x, 2*scale/cap)
 	simd.Exp(x, x)
@@ -38,8 +38,8 @@ func softCap(x []float32, scale, cap float32) {
 	}
 }
 
-// Proj is one product of several that share their input. To, when set, takes the results in: the
-// residual stream, as by Exec.Add, but while they are at hand. Dst then has them only where a Recorder takes them.
+// Proj is one of several products that share their input. To, if set, takes in the results, as the residual
+// stream does with Exec.Add, but while they are at hand. Dst then receives them only if a Recorder takes them.
 type Proj struct {
 	Linear *Linear
 	Dst    Mat // n × out
@@ -62,14 +62,14 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 	}
 }
 
-// project plans the products of a source, whose rows kept takes too.
+// project plans the products of a source, whose rows kept also receives.
 func (e *Exec) project(src Source, kept Mat, projs []Proj) {
 	j := e.plan.linears.next()
 	j.intake.Enter(e, src, j.ready(e, projs...), kept)
 	e.plan.product(j)
 }
 
-// projectHeads plans the products that make queries, keys and values, and stores them as they are made.
+// projectHeads plans the products that make queries, keys and values, and stores keys and values as they are made.
 func (e *Exec) projectHeads(src Source, projs []Proj, store *storeJob) {
 	j := e.plan.linears.next()
 	j.intake.Enter(e, src, j.ready(e, projs...), Mat{})
@@ -78,29 +78,29 @@ func (e *Exec) projectHeads(src Source, projs []Proj, store *storeJob) {
 	e.plan.product(j)
 }
 
-// headRows is about how many rows a task of projectHeads has: with more, one of four panels were
-// too long to be evened out.
+// headRows is roughly the number of rows in a task of projectHeads: with more, one task of four
+// panels would be too long to even out.
 const headRows = 32
 
 // linearJob is products of one intake.
 type linearJob struct {
 	intake Intake
 	projs  []Proj
-	add    bool // into To
+	add    bool // results are added to To
 	rows   int
 
-	// A task is a chunk of the panels, counted through the projections one after another; or, where
-	// what is made of the results goes on at once, a part of the rows and the panels of a head, or of
-	// as many columns of an MLP's inner rows as are quantised together.
+	// A task is a chunk of the panels, counted through the projections one after another. Where
+	// results are processed at once, it is a part of the rows and the panels of a head, or of as
+	// many columns of an MLP's inner rows as are quantised together.
 	panels, chunk int
 	store         *storeJob
 	inner         innerRows // if it has units
 	rowParts      int
 
-	then *linearJob // the next of the region
+	then *linearJob // the next job of the region
 }
 
-// ready takes the projections, and says which types they use.
+// ready takes the projections, and returns which types they use.
 func (j *linearJob) ready(e *Exec, projs ...Proj) (uses [inputTypes]bool) {
 	j.projs = append(j.projs[:0], projs...)
 	j.add = e.records == nil
@@ -124,10 +124,10 @@ func (j *linearJob) ready(e *Exec, projs ...Proj) (uses [inputTypes]bool) {
 	return uses
 }
 
-// taskPanels is how many panels of products make a task. Several tasks a worker even out cores that are slower or
-// interrupted, and the shorter the last, the shorter the others wait for it; but each starts a new stream, whose first
-// misses should not count, and of a small network a worker's whole share is too short to be parted. Tasks are a little
-// longer where that evens the shares out.
+// taskPanels returns the number of panels of products in a task. Several tasks per worker even out cores
+// that are slower or interrupted, and the shorter the last task, the shorter the others wait for it. But
+// each task starts a new stream, whose first misses should not count, and in a small network a worker's
+// whole share is too short to split. Tasks are slightly longer where that evens out the shares.
 func taskPanels(panels, bytes, rows, threads int) int {
 	share := (panels + threads - 1) / threads
 	long := max(1, taskBytes*panels/(bytes*(1+rows/8)))
@@ -142,7 +142,7 @@ func taskPanels(panels, bytes, rows, threads int) int {
 	return best
 }
 
-// longestShare is how many panels the busiest worker multiplies, of tasks of chunk panels.
+// longestShare returns how many panels the busiest worker multiplies, with tasks of chunk panels.
 func longestShare(panels, chunk, threads int) int {
 	tasks := (panels + chunk - 1) / chunk
 	return (tasks + threads - 1) / threads * chunk
@@ -150,7 +150,7 @@ func longestShare(panels, chunk, threads int) int {
 
 const (
 	taskBytes = 128 << 10 // of a task with few rows
-	mostTasks = 32        // a worker's
+	mostTasks = 32        // per worker
 )
 
 func (j *linearJob) tasks() int {
@@ -178,7 +178,7 @@ func (j *linearJob) Do(worker, t int) {
 	}
 }
 
-// span is the panels of task t, of inner rows those of each projection.
+// span returns the panels of task t; for inner rows, those of each projection.
 func (j *linearJob) span(t int) (from, to int) {
 	switch {
 	case j.store != nil:
@@ -192,12 +192,12 @@ func (j *linearJob) span(t int) (from, to int) {
 	return t * j.chunk, min((t+1)*j.chunk, j.panels)
 }
 
-// after is where a worker probably goes on multiplying after task t: at the next of its share, or
-// the first of its share of the next product.
+// after returns where a worker probably continues after task t: at the next task of its share, or
+// at the first one of its share of the next product.
 func (j *linearJob) after(worker, t int) gemm.Place {
 	workers := len(j.intake.e.scratch)
 	if from, to := par.Share(worker, workers, j.tasks()); t < from || t >= to {
-		return gemm.Place{} // another's, from the end of its share
+		return gemm.Place{} // a task of another worker, from the end of its share
 	} else if t+1 < to {
 		return j.place(t + 1)
 	}
@@ -243,7 +243,7 @@ func (j *linearJob) compute(worker, r0, r1, from, to int, next gemm.Place) {
 	}
 }
 
-// run computes a part. Where results are added to others, they are in the sums meanwhile.
+// run computes a part. Results that are added to others are held in sums in the meantime.
 func (p *Proj) run(a *gemm.Part, add bool, sums []float32) {
 	o0, o1 := a.P0*gemm.Panel, min(a.P1*gemm.Panel, p.Linear.W.Out())
 	dst := p.Dst.Columns(o0, o1).Slice(a.From, a.To)
@@ -260,12 +260,12 @@ func (p *Proj) run(a *gemm.Part, add bool, sums []float32) {
 	}
 }
 
-// partMat is a matrix for a part of so many columns.
+// partMat returns a matrix for a part with the given number of columns.
 func partMat(a *gemm.Part, cols int, data []float32) Mat {
 	return Mat{Rows: a.To - a.From, Cols: cols, Stride: (a.P1 - a.P0) * gemm.Panel, Data: data}
 }
 
-// part computes a part, into dst alone.
+// part computes a part into dst.
 func (l *Linear) part(a *gemm.Part, dst Mat) {
 	a.Dst = dst.Data
 	a.Stride = dst.Stride

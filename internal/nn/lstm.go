@@ -8,18 +8,18 @@ import "github.com/grovellm/grove/internal/kernels/simd"
 //
 //	i f g o = In·x + State·h'      c = σ(f)·c' + σ(i)·tanh(g)      h = σ(o)·tanh(c)
 //
-// State without a matrix stands for rows that each begin with h' and c' of zeros.
+// State without a matrix means that every row begins with h' and c' of zeros.
 type LSTM struct{ In, State Linear }
 
-// Recurrence says which row comes before each row of a recurrent layer. The rows stand in the order
-// of their steps: a row comes after those of the step before. States of earlier passes may be
+// Recurrence defines which row comes before each row of a recurrent layer. The rows are in the
+// order of their steps: a row comes after those of the step before. States of earlier passes may be
 // carried in, as rows before the first.
 type Recurrence struct {
 	Carried int   // rows that are carried in
 	Ends    []int // of each step, one past its last row
 
-	// Before is of each row the one before it: less than Carried for a carried one, else Carried plus
-	// the number of a row.
+	// Before is, for each row, the row before it: less than Carried for a carried one, else Carried
+	// plus the number of a row.
 	Before []int32
 }
 
@@ -27,8 +27,8 @@ type Recurrence struct {
 type LSTMBuffers struct{ gates, more, state, cell Buffer }
 
 // LSTM runs a layer over the rows of src. It leaves their states in h and their cells in c. Without
-// a recurrence each row begins with zeros, and h and c have a row for each. With one, h and c begin
-// with the carried rows, which the caller fills.
+// a recurrence, each row begins with zeros, and h and c have one row for each. With one, h and c
+// begin with the carried rows, which the caller fills.
 func (e *Exec) LSTM(l *LSTM, src Source, r *Recurrence, h, c Mat, m *LSTMBuffers) {
 	n := src.X.Rows
 	gates := e.Mat(&m.gates, n, 4*h.Cols)
@@ -55,8 +55,8 @@ func (e *Exec) LSTM(l *LSTM, src Source, r *Recurrence, h, c Mat, m *LSTMBuffers
 	e.Release()
 }
 
-// cell makes states and cells of gates, which become σ(i), σ(f), tanh(g) and σ(o). before are the
-// cells of the rows before; without data they are zeros.
+// cell makes states and cells from gates, which become σ(i), σ(f), tanh(g) and σ(o). before is the
+// cells of the preceding rows; without data they are zeros.
 func (e *Exec) cell(gates, before, h, c Mat) {
 	if e.records != nil {
 		e.records.Cell(gates, before, h, c)
@@ -99,7 +99,7 @@ func (j *cellJob) Do(_, row int) {
 	}
 }
 
-// Tanh makes dst tanh(x), which is 1 − 2/(1 + e^2x).
+// Tanh sets dst to tanh(x), which is 1 − 2/(1 + e^2x).
 func Tanh(dst, x []float32) {
 	for k, v := range x {
 		dst[k] = 2 * v

@@ -2,17 +2,17 @@ package nn
 
 import "github.com/grovellm/grove/internal/kernels/simd"
 
-// Mamba is a layer of Mamba-2 (arXiv 2405.21060). Of each head, with a value x, and a key B and a query C that it
-// shares with the heads of its group, Δ = softplus(dt + Bias):
+// Mamba is a layer of Mamba-2 (arXiv 2405.21060). For each head, with a value x, and a key B and a
+// query C that it shares with the heads of its group, Δ = softplus(dt + Bias):
 //
 //	S ← e^(A·Δ)·S + Δ·B·xᵀ    o = SᵀC + Skip·x    y = Norm(o·SiLU(z))
 //
-// S is StateDim × HeadDim. In is the rows z, x, B, C and dt.
+// S is StateDim × HeadDim. The rows of In are z, x, B, C and dt.
 type Mamba struct {
 	In            Linear
 	Conv          Convolution // of x, B and C, then SiLU
 	A, Bias, Skip []float32   // of each head
-	Norm          Norm        // of the results of a group's heads; the weights are those of all
+	Norm          Norm        // of the results of a group's heads; it has the weights of all groups
 
 	Heads, Groups, HeadDim, StateDim int // neighbouring heads make a group
 }
@@ -50,7 +50,7 @@ type mambaJob struct {
 	z, dt Mat
 }
 
-// rowDone makes values, keys, queries and gates of row i's convolution, and stores the keys.
+// rowDone makes values, keys, queries and gates from row i's convolution, and stores the keys.
 func (j *mambaJob) rowDone(_, i int) {
 	silu(j.mixed.Row(i))
 	j.storeKeys(i)

@@ -1,11 +1,11 @@
 package nn
 
-// Mat is a matrix of activations, one row a token, in row-major order. A Mat may be some
-// columns of a wider one: rows are Stride apart.
+// Mat is a matrix of activations, one row per token, in row-major order. A Mat may be some columns
+// of a wider one: rows are Stride apart.
 type Mat struct {
 	Rows, Cols, Stride int
 	Data               []float32
-	Grad               []float32 // laid out as Data: room for a gradient, where a Recorder made the matrix
+	Grad               []float32 // laid out like Data: room for a gradient, if a Recorder made the matrix
 }
 
 // Row returns row i, of Cols elements.
@@ -29,7 +29,7 @@ func (m Mat) Columns(from, to int) Mat {
 	return v
 }
 
-// Slice returns rows [from, to). Of no matrix it is none.
+// Slice returns rows [from, to). A slice of no matrix is no matrix.
 func (m Mat) Slice(from, to int) Mat {
 	if m.Data == nil {
 		return m
@@ -42,8 +42,8 @@ func (m Mat) Slice(from, to int) Mat {
 	return v
 }
 
-// Buffer is memory for a Mat that a pass fills anew each time: it grows to the largest
-// pass seen and then allocates no more.
+// Buffer is memory for a Mat that every pass fills anew: it grows to the largest pass seen and then
+// allocates no more.
 type Buffer struct{ data []float32 }
 
 // Mat returns a rows×cols matrix over the buffer; its contents are undefined.

@@ -4,7 +4,7 @@ import "github.com/grovellm/grove/internal/kernels/simd"
 
 // Norm is a normalisation with weights: RMSNorm, or LayerNorm when Center is set.
 type Norm struct {
-	Weight, Bias []float32 // Bias belongs to LayerNorm, nil without
+	Weight, Bias []float32 // Bias belongs to LayerNorm; nil: none
 	Eps          float32
 	Center       bool
 }
@@ -18,7 +18,7 @@ func (n *Norm) apply(dst, x []float32) {
 	simd.RMSNorm(dst, x, n.Weight, n.Eps)
 }
 
-// orNil is n, or nil where it has no weights.
+// orNil returns n, or nil if it has no weights.
 func (n *Norm) orNil() *Norm {
 	if n.Weight == nil {
 		return nil
@@ -26,7 +26,7 @@ func (n *Norm) orNil() *Norm {
 	return n
 }
 
-// orCopy is apply, or, of no norm, a copy.
+// orCopy is apply or, if there is no norm, a copy.
 func (n *Norm) orCopy(dst, x []float32) {
 	if n == nil {
 		copy(dst, x)

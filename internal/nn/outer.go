@@ -6,23 +6,23 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// Gated DeltaNet and Mamba-2 have for each head a state S, keyDim × dim, that decays and to which every row adds
-// the outer product of a key k and an update u. A row's result is Sᵀq. DeltaNet's update is β·(v − Sᵀk), where
-// S has decayed: it corrects what S has at the key. Mamba-2's is Δ·v. Both are computed here from a page's first
-// state and its rows, as DeltaNet says.
+// In gated DeltaNet and Mamba-2, each head has a state S, keyDim × dim, which decays and to which every
+// row adds the outer product of a key k and an update u. A row's result is Sᵀq. DeltaNet's update is
+// β·(v − Sᵀk), with the decayed S: it corrects the value that S holds for the key. Mamba-2's is Δ·v.
+// Both are computed here from a page's first state and its rows, as DeltaNet describes.
 
-// outerHeads are a layer's states and what they are made of.
+// outerHeads describes a layer's states and their inputs.
 type outerHeads struct {
 	keyHeads, heads, keyDim, dim int
 
-	grouped  bool // neighbouring heads share a key head; else head h has key head h mod keyHeads
+	grouped  bool // neighbouring heads share a key head; otherwise head h has key head h mod keyHeads
 	corrects bool
 
-	queries, keys, values int // where a row of the convolution's results has them
+	queries, keys, values int // where they begin in a row of the convolution's results
 }
 
-// A row of a cache is its inputs of the convolution, u and G of each head; across the page are the keys. A state
-// is S of each head, and the convolution's tail.
+// A row of a cache is the convolution's inputs, then u and G of each head; the keys lie across the
+// page. A state is S of each head and the convolution's tail.
 func (o *outerHeads) updates() int { return 2*o.keyHeads*o.keyDim + o.heads*o.dim }
 func (o *outerHeads) decays() int  { return o.updates() + o.heads*o.dim }
 func (o *outerHeads) matrix() int  { return o.keyDim * o.dim }
@@ -31,7 +31,7 @@ func (o *outerHeads) shape(conv *Convolution) *RecurrentShape {
 	return &RecurrentShape{Row: o.decays() + o.heads, Column: o.keyHeads * o.keyDim, State: o.heads*o.matrix() + conv.tail()}
 }
 
-// shared is how many heads share a key head, and together how many of them a task has.
+// shared is how many heads share a key head, and together how many of these make a task.
 func (o *outerHeads) shared() int { return o.heads / o.keyHeads }
 func (o *outerHeads) together() int {
 	for n := min(o.shared(), 8); ; n-- {
@@ -41,7 +41,7 @@ func (o *outerHeads) together() int {
 	}
 }
 
-// outerJob computes the rows of a pass, a few heads of one key head and one sequence to a task.
+// outerJob computes the rows of a pass; a task is a few heads of one key head in one sequence.
 type outerJob struct {
 	outerHeads
 	e     *Exec
@@ -50,12 +50,12 @@ type outerJob struct {
 	walk  *walk
 
 	mixed Mat       // queries, keys, values
-	gates Mat       // of each head, g, then what multiplies updates
-	skip  []float32 // of each head, what multiplies a row's value in its result; nil: 0
+	gates Mat       // for each head, g, then the factor of updates
+	skip  []float32 // for each head, the factor with which a row's value is added to its result; nil: 0
 	y     Mat
 }
 
-// outer plans the convolution c, whose next makes keys and gates of its results, and then the rows of j.
+// outer plans the convolution c, whose next makes keys and gates from its results, and then the rows of j.
 func (e *Exec) outer(j *outerJob, c convolveJob) {
 	j.walk = j.f.walk()
 	c.layer = j.layer
@@ -76,7 +76,7 @@ func (j *outerJob) storeKeys(i int) {
 	}
 }
 
-// outerRows is how many rows are computed side by side, as far as they need not be one after another.
+// outerRows is how many rows are computed side by side, as far as they do not depend on one another.
 const outerRows = 64
 
 // outerScratch is memory of a worker.
@@ -91,7 +91,7 @@ type outerTask struct {
 	s     *outerScratch
 	g     *Segment
 	key   int // the key head
-	first int // of the heads that share it, the first of the task
+	first int // of the heads that share it, the first one in the task
 	count int
 }
 
@@ -121,7 +121,7 @@ func (j *outerJob) Do(worker, task int) {
 	}
 }
 
-// head is the i-th head of the task.
+// head returns the i-th head of the task.
 func (t *outerTask) head(i int) int {
 	if t.grouped {
 		return t.key*t.shared() + t.first + i
@@ -129,7 +129,7 @@ func (t *outerTask) head(i int) int {
 	return (t.first+i)*t.keyHeads + t.key
 }
 
-// state is that of a number and the i-th head.
+// state returns the state with a number, of the i-th head.
 func (t *outerTask) state(number, i int) []float32 {
 	size := t.matrix()
 	if number == 0 {
@@ -142,12 +142,12 @@ func (t *outerTask) update(slot int32, head int) []float32 {
 	return t.g.Cache.row(t.layer, int(slot))[t.updates()+head*t.dim:][:t.dim]
 }
 
-// decay is G of a row.
+// decay points to G of a row.
 func (t *outerTask) decay(slot int32, head int) *float32 {
 	return &t.g.Cache.row(t.layer, int(slot))[t.decays()+head]
 }
 
-// since computes e^(G−G_i) of a row's ancestors, and then e^G, in the scratch.
+// since computes e^(G−G_i) for a row's ancestors, and then e^G, in the scratch.
 func (t *outerTask) since(g float32, slots []int32, head int) []float32 {
 	e := t.s.decays[:len(slots)+1]
 	for k, slot := range slots {
@@ -158,7 +158,7 @@ func (t *outerTask) since(g float32, slots []int32, head int) []float32 {
 	return e
 }
 
-// fold makes the state behind a page.
+// fold makes the state after a page.
 func (t *outerTask) fold(step walkStep) {
 	s := t.s
 	slots := t.walk.slots[step.fold:][:PageRows]
@@ -184,11 +184,11 @@ func (t *outerTask) fold(step walkStep) {
 	}
 }
 
-// compute computes rows that begin with a state.
+// compute computes the rows that begin with a state.
 func (t *outerTask) compute(state int, rows []walkRow) {
 	s, size := t.s, t.keyDim
 	n := len(rows)
-	both := n // queries, and then keys
+	both := n // queries, then keys
 	if t.corrects {
 		both = 2 * n
 	}
@@ -224,8 +224,8 @@ func (t *outerTask) compute(state int, rows []walkRow) {
 	}
 }
 
-// outerRow is a row of a head: the slots of its ancestors and its own; Sᵀq and Sᵀk; and its query's and its key's
-// scores by slot from at on.
+// outerRow is a row of a head: the slots of its ancestors and its own, Sᵀq and Sᵀk, and the scores
+// of its query and its key by slot, from at on.
 type outerRow struct {
 	head, row, at  int
 	slots          []int32

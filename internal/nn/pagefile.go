@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// Whole pages of a cache in files. They are as they lie in memory, which Layout tells apart.
+// These functions write whole pages of a cache to files, in their layout in memory, which Layout identifies.
 
-// Layout names what the bytes of pages depend on beside weights and text.
+// Layout names everything other than weights and text that the bytes of pages depend on.
 func (p *Pages) Layout() string {
 	layout := fmt.Sprintf("%d layers, %d heads of %d, %v, windows %v", p.Layers, p.Heads, p.Dim, p.KV, p.Windows)
 	if p.Latent > 0 {
@@ -21,16 +21,16 @@ func (p *Pages) Layout() string {
 	return layout
 }
 
-// PageBytes is the size of a page of all layers of attention in a file.
+// PageBytes is the size in a file of one page of all attention layers.
 func (p *Pages) PageBytes() int64 {
 	p.prepare()
 	return int64(p.attentionBytes()) * PageRows
 }
 
-// Whole reports whether no row of attention was freed or dropped before those that the cache has.
+// Whole reports whether c still has every row of attention from the first on: none was freed or dropped.
 func (c *Cache) Whole() bool { return c.freed == 0 && c.slid == 0 }
 
-// WritePages writes n pages of layers of attention, from a first one on. Their rows are committed; the cache is Whole.
+// WritePages writes n pages of attention layers, from first on. Their rows must be committed and the cache Whole.
 func (c *Cache) WritePages(w io.Writer, first, n int) error {
 	for i := first; i < first+n; i++ {
 		for _, pages := range c.pages[:recurrentRows] {
@@ -45,8 +45,8 @@ func (c *Cache) WritePages(w io.Writer, first, n int) error {
 	return nil
 }
 
-// ReadPages adds n pages to a cache of whole pages. An error leaves the cache as it was. With recurrent layers the
-// cache is of use when ReadState has followed.
+// ReadPages adds n pages to a cache of whole pages. On an error, the cache is unchanged. With
+// recurrent layers, the cache can be used only after ReadState.
 func (c *Cache) ReadPages(r io.Reader, n int) error {
 	if c.len%PageRows != 0 || c.pending > 0 {
 		return fmt.Errorf("nn: pages are read behind %d rows and %d pending ones: want whole pages", c.len, c.pending)
@@ -56,14 +56,14 @@ func (c *Cache) ReadPages(r io.Reader, n int) error {
 			if c.mem.pools[k].layers == 0 {
 				continue
 			}
-			if k == recurrentRows { // the state stands for them
+			if k == recurrentRows { // the state replaces them
 				c.pages[k] = append(c.pages[k], nil)
 				continue
 			}
 			g := c.get(k)
 			c.pages[k] = append(c.pages[k], g)
 			if _, err := io.ReadFull(r, g.raw()); err != nil {
-				_ = c.Truncate(c.len) // gives the pages back
+				_ = c.Truncate(c.len) // returns the pages
 				return err
 			}
 		}
@@ -72,7 +72,7 @@ func (c *Cache) ReadPages(r io.Reader, n int) error {
 	return nil
 }
 
-// KeptStates are the pages before which the cache has a state that other texts may go on from.
+// KeptStates returns the pages before which the cache has a state that other texts may continue from.
 func (c *Cache) KeptStates() (pages []int) {
 	s := &c.states
 	marked := s.mark < len(s.at) && s.at[s.mark] != nil
@@ -84,13 +84,13 @@ func (c *Cache) KeptStates() (pages []int) {
 	return pages
 }
 
-// WriteState writes the state before a page of KeptStates: StateBytes.
+// WriteState writes the state before one of the pages of KeptStates: StateBytes bytes.
 func (c *Cache) WriteState(w io.Writer, page int) error {
 	_, err := w.Write(c.states.at[page].raw())
 	return err
 }
 
-// ReadState reads the state behind the pages that ReadPages has read. An error leaves the cache as it was.
+// ReadState reads the state after the pages that ReadPages has read. On an error, the cache is unchanged.
 func (c *Cache) ReadState(r io.Reader) error {
 	g := c.get(states)
 	if _, err := io.ReadFull(r, g.raw()); err != nil {

@@ -2,14 +2,14 @@ package nn
 
 import "github.com/grovellm/grove/internal/kernels/gemm"
 
-// rowShape is what the pages of a pool have of a row for each layer.
+// rowShape is the part of a row that the pages of a pool hold for each layer.
 type rowShape struct {
 	heads, dim int
-	latent     int // values are so many of the key's dimensions, the first ones; 0: they are stored beside it
+	latent     int // values are the first latent dimensions of the key; 0: they are stored separately
 	kv         KVType
 }
 
-// values is the dimensions of a value.
+// values is the number of dimensions of a value.
 func (s rowShape) values() int {
 	if s.latent > 0 {
 		return s.latent
@@ -17,7 +17,7 @@ func (s rowShape) values() int {
 	return s.dim
 }
 
-// headFloats is the numbers of a row of f32 for a head.
+// headFloats is the number of f32 elements of a row for one head.
 func (s rowShape) headFloats() int {
 	if s.latent > 0 {
 		return s.dim
@@ -25,7 +25,7 @@ func (s rowShape) headFloats() int {
 	return 2 * s.dim
 }
 
-// shape is that of a pool's pages.
+// shape returns the shape of a pool's pages.
 func (p *Pages) shape(pool int) rowShape {
 	s := rowShape{p.Heads, p.Dim, p.Latent, p.KV}
 	if pool == windowed && p.LocalHeads > 0 {
@@ -37,13 +37,13 @@ func (p *Pages) shape(pool int) rowShape {
 	return s
 }
 
-// shapeOf is that of a layer.
+// shapeOf returns the shape of a layer.
 func (p *Pages) shapeOf(layer int) rowShape { return p.shape(p.poolOf(layer)) }
 
 // bare reports whether a layer keeps nothing.
 func (p *Pages) bare(layer int) bool { return p.Bare != nil && p.Bare[layer] }
 
-// poolOf is the pool that has a layer.
+// poolOf returns a layer's pool.
 func (p *Pages) poolOf(layer int) int {
 	switch {
 	case p.recurrent(layer) != nil:
@@ -54,7 +54,7 @@ func (p *Pages) poolOf(layer int) int {
 	return wholeText
 }
 
-// layerBytes is the memory of a row's keys and values of a layer.
+// layerBytes is the memory of a row's keys and values in one layer.
 func (s rowShape) layerBytes() int {
 	if s.kv.panels() {
 		return s.heads * s.headBytes() / PageRows

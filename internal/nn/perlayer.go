@@ -2,8 +2,8 @@ package nn
 
 import "github.com/grovellm/grove/internal/kernels/simd"
 
-// PerLayer is the last part of a block, of which a table has a row for each token (Gemma 4):
-// x += norm(Proj·(gelu(Gate·x) · row)).
+// PerLayer is the last part of a block, for which a table has a row for each token (Gemma 4): x +=
+// norm(Proj·(gelu(Gate·x) · row)).
 type PerLayer struct {
 	Gate, Proj Linear
 	Norm       Norm
@@ -21,8 +21,8 @@ func (e *Exec) perLayer(p *PerLayer, layer int, x Mat, m *BlockBuffers) {
 	e.addPost(x, out, &p.Norm)
 }
 
-// PerLayerTable makes the rows of a token for all layers: (norm(Project·x) + the table's row) · Scale, of which a
-// layer's part is as wide as the norm, and normalised by itself.
+// PerLayerTable makes a token's rows for all layers: (norm(Project·x) + the table's row) · Scale. A
+// layer's part is as wide as the norm and is normalised by itself.
 type PerLayerTable struct {
 	Table   Table
 	Project Linear
@@ -30,7 +30,7 @@ type PerLayerTable struct {
 	Scale   float32
 }
 
-// PerLayerInputs makes m.PerLayer of tokens and their embeddings x.
+// PerLayerInputs makes m.PerLayer from tokens and their embeddings x.
 func (e *Exec) PerLayerInputs(t *PerLayerTable, tokens []int32, x Mat, m *BlockBuffers) {
 	n := t.Project.W.Out()
 	m.PerLayer = e.Mat(&m.perLayer, x.Rows, n)

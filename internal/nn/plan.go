@@ -2,15 +2,15 @@ package nn
 
 import "github.com/grovellm/grove/internal/kernels/par"
 
-// plan is what an Exec is to do: the phases of a region and their jobs. An operation adds phases to it. They
-// run at once, or, between Hold and Release, together with those of the operations around: forks and joins cost a small
-// network more than its products do.
+// plan is the work queued on an Exec: the phases of a region and their jobs. Each operation adds
+// phases to it. They run at once or, between Hold and Release, together with those of neighbouring
+// operations: in a small network, forks and joins cost more than the products do.
 type plan struct {
 	phases []par.Phase
-	held   int        // Holds without their Release
+	held   int        // Holds that are not yet released
 	last   *linearJob // the last product planned
 
-	open *strip // a strip that more may come to, if nothing was planned since
+	open *strip // a strip that can take more operations, if nothing was planned since
 
 	linears  slots[linearJob]
 	stores   slots[storeJob]
@@ -41,7 +41,7 @@ type plan struct {
 	blockConvolutions slots[blockConvolveJob]
 }
 
-// slots are jobs that are used again in the next region.
+// slots are jobs that are reused in the next region.
 type slots[T any] struct {
 	all  []*T
 	used int
@@ -69,7 +69,7 @@ func (p *plan) product(j *linearJob) {
 	p.phase(j.tasks(), j)
 }
 
-// take empties the plan. What it gives is good until the next phase is added.
+// take empties the plan. Its result is valid until the next phase is added.
 func (p *plan) take() []par.Phase {
 	phases := p.phases
 	p.phases = phases[:0]
@@ -101,27 +101,27 @@ func (p *plan) take() []par.Phase {
 	return phases
 }
 
-// Hold puts off what follows until its Release. Results of operations between are not there before; a row's of one
-// operation may be the input of another.
+// Hold defers the following operations until its Release. Their results are not available before
+// then; one operation's result for a row may be the input of another.
 func (e *Exec) Hold() { e.plan.held++ }
 
-// Planned hands out what was put off since a Hold, which it ends, as phases for others to run. They
-// are good until the next operation.
+// Planned returns the work deferred since a Hold, which it ends, as phases for others to run. They
+// are valid until the next operation.
 func (e *Exec) Planned() []par.Phase {
 	e.plan.held--
 	return e.plan.take()
 }
 
-// Follow adds phases that another Exec planned to what is put off.
+// Follow adds phases that another Exec planned to the deferred ones.
 func (e *Exec) Follow(phases []par.Phase) { e.plan.phases = append(e.plan.phases, phases...) }
 
-// Release does what was put off, unless another Hold is without its Release.
+// Release runs the deferred operations, unless another Hold is still open.
 func (e *Exec) Release() {
 	e.plan.held--
 	e.run()
 }
 
-// run does what is planned, unless more is to come. A Recorder wants each operation done before the next.
+// run runs the plan, unless more is to come. A Recorder needs each operation finished before the next.
 func (e *Exec) run() {
 	if e.plan.held > 0 && e.records == nil || len(e.plan.phases) == 0 {
 		return
@@ -133,7 +133,7 @@ func (e *Exec) run() {
 // costs more than doing it here (a region costs a few µs; a core does ~10 elements a ns).
 const smallWork = 16 << 10
 
-// share plans a phase of so many elements' work, or does it here when they are few and no other phase is about it.
+// share plans a phase with work on that many elements, or does it here if there are few and no other phase is planned.
 func (e *Exec) share(tasks, elements int, j par.Job) {
 	if elements >= smallWork || len(e.plan.phases) > 0 || e.plan.held > 0 && e.records == nil {
 		e.plan.phase(tasks, j)
@@ -145,19 +145,19 @@ func (e *Exec) share(tasks, elements int, j par.Job) {
 	e.plan.take()
 }
 
-// Phase has j do tasks 0 to n-1 once what is planned before is done.
+// Phase makes j do tasks 0 to n-1 once everything planned before is done.
 func (e *Exec) Phase(n int, j par.Job) {
 	e.plan.phase(n, j)
 	e.run()
 }
 
-// PerRow has j do tasks 0 to n-1, of about cols elements' work each: what follows an operation row by row.
+// PerRow makes j do tasks 0 to n-1, each with work on about cols elements, row by row after an operation.
 func (e *Exec) PerRow(n, cols int, j par.Job) {
 	e.perRow(n, cols, j, false)
 	e.run()
 }
 
-// OwnRows is PerRow where task i has to do with row i alone of what operations about it read and write.
+// OwnRows is PerRow where task i touches only row i of the data that neighbouring operations read and write.
 func (e *Exec) OwnRows(n, cols int, j par.Job) {
 	e.perRow(n, cols, j, true)
 	e.run()
@@ -176,11 +176,11 @@ func (e *Exec) perRow(n, cols int, j par.Job, own bool) {
 	}
 }
 
-// blockJob makes tasks of several rows each out of a job of one row a task.
+// blockJob makes tasks of several rows each from a job with one row per task.
 type blockJob struct {
 	row     par.Job
 	n, size int
-	own     bool // a task has to do with its row alone
+	own     bool // a task touches only its own row
 }
 
 func (b *blockJob) Do(worker, task int) {

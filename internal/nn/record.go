@@ -1,17 +1,17 @@
 package nn
 
-// Recorder is told of each operation of an Exec before it runs, so that a gradient can be taken
+// Recorder is notified of each operation of an Exec before it runs, so that a gradient can be taken
 // back through it: package internal/autograd has one. While an Exec has a Recorder, operations run
-// one by one and their results stay apart; what they compute is the same to the bit.
+// one by one and their results are kept apart; they are the same to the bit.
 type Recorder interface {
-	// Mat is memory for results that nothing overwrites.
+	// Mat returns memory for results that nothing overwrites.
 	Mat(rows, cols int) Mat
 
-	// Linear is told of products. The rows of the source are kept, as they enter the products, in
-	// the matrix that it returns, unless that has no data. Of To it is told by Add.
+	// Linear is called for products. The rows of the source are kept, as they enter the products,
+	// in the matrix that it returns, unless that has no data. Additions to To are reported by Add.
 	Linear(src Source, projs []Proj) (kept Mat)
 
-	// Embed may look up the rows itself; it says whether it did.
+	// Embed may look up the rows itself; it reports whether it did.
 	Embed(t Table, tokens []int32, dst Mat) bool
 
 	Add(x, y Mat, act Activation) // of x += act(y); act is None or SiLU
@@ -23,11 +23,11 @@ type Recorder interface {
 	ConvolveBlock(c *BlockConvolution, after int, before []int32, x, added, dst Mat)
 }
 
-// Record has r told of what e does from now on; nil tells nobody.
+// Record makes r receive the operations of e from now on; nil ends this.
 func (e *Exec) Record(r Recorder) { e.records = r }
 
-// Mat returns a matrix for the output of an operation: over the buffer, or memory of the Recorder's,
-// where a gradient may need what the buffer held before.
+// Mat returns a matrix for the output of an operation: over the buffer or, if a gradient may need
+// what the buffer held before, in memory of the Recorder.
 func (e *Exec) Mat(b *Buffer, rows, cols int) Mat {
 	if e.records != nil {
 		return e.records.Mat(rows, cols)

@@ -12,7 +12,7 @@ import (
 type Rope struct {
 	freq  []float64
 	pairs bool    // neighbours (2i, 2i+1) form a pair; otherwise (i, i+len(freq))
-	grow  float64 // multiplies what is rotated
+	grow  float64 // a factor of the rotated dimensions
 
 	mu    sync.Mutex
 	table [][]float32 // per block of ropeBlock positions: position × (cos…, sin…)
@@ -20,14 +20,14 @@ type Rope struct {
 
 const ropeBlock = 64
 
-// NewRope returns a rotation of pairs of dimensions with the given angles per position, in radians.
-// neighbours tells which dimensions pair up: (2i, 2i+1), as GGUF files of the llama family
-// are laid out, or, without, (i, i+len(freq)).
+// NewRope returns a rotation of pairs of dimensions by the given angles per position, in radians.
+// With neighbours, the pairs are (2i, 2i+1), as in GGUF files of the llama family; otherwise they
+// are (i, i+len(freq)).
 func NewRope(freq []float64, neighbours bool) *Rope {
 	return &Rope{freq: freq, pairs: neighbours, grow: 1}
 }
 
-// NewScaledRope is NewRope where the rotated dimensions are also multiplied by a factor, YaRN's
+// NewScaledRope is NewRope with a factor that also multiplies the rotated dimensions: YaRN's
 // attention factor (arXiv 2309.00071, §3.4).
 func NewScaledRope(freq []float64, neighbours bool, factor float64) *Rope {
 	r := NewRope(freq, neighbours)
@@ -35,7 +35,7 @@ func NewScaledRope(freq []float64, neighbours bool, factor float64) *Rope {
 	return r
 }
 
-// Frequencies returns base^(−2i/dims) for i in [0, dims/2), each divided by factors[i] where given.
+// Frequencies returns base^(−2i/dims) for i in [0, dims/2), each divided by factors[i] if factors are given.
 func Frequencies(base float64, dims int, factors []float32) []float64 {
 	f := num.InversePowers(base, dims/2)
 	for i, factor := range factors {
@@ -44,7 +44,7 @@ func Frequencies(base float64, dims int, factors []float32) []float64 {
 	return f
 }
 
-// prepare makes the table reach position p.
+// prepare extends the table to position p.
 func (r *Rope) prepare(p int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +62,7 @@ func (r *Rope) prepare(p int) {
 	}
 }
 
-// view is the table as it stands; later growth does not touch it.
+// view returns the table in its current state; later growth does not affect it.
 func (r *Rope) view() ropeView {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,7 @@ func (v ropeView) at(p int) (cos, sin []float32) {
 	return t[:v.half], t[v.half : 2*v.half]
 }
 
-// turn returns the cosines and sines of a rotation by n positions alone.
+// turn returns the cosines and sines of a rotation by n positions, without a factor.
 func (r *Rope) turn(n int) (cos, sin []float32) {
 	for _, f := range r.freq {
 		s, c := num.Sincos(float64(float64(n) * f))
@@ -90,8 +90,8 @@ func (r *Rope) turn(n int) (cos, sin []float32) {
 	return cos, sin
 }
 
-// RotateBack multiplies the heads in x, of dim dimensions each, by the transpose of a position's
-// rotation, as the gradient of rotated heads wants. Rows of that position were rotated before.
+// RotateBack multiplies the heads in x, of dim dimensions each, by the transpose of a position's rotation,
+// as the gradient of rotated heads requires. Rows at that position must have been rotated before.
 func (r *Rope) RotateBack(x []float32, dim, position int) {
 	view := r.view()
 	cos, sin := view.at(position)

@@ -7,15 +7,15 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// routing says which experts each row of a pass takes. A row and one of its experts are a pair;
-// pairs lie by expert, and rows in order within each.
-// The layers of a plan share it: they take equally many experts for a row.
+// routing records which experts each row of a pass uses. A row and one of its experts are a pair;
+// pairs are sorted by expert, and by row within each. The layers of a plan share it: they use the
+// same number of experts per row.
 type routing struct {
 	of      *Experts
 	scores  Mat       // rows × experts, and Rule.room
-	chosen  []int32   // rows × Used, the best first
-	weights []float32 // of those
-	place   []int32   // of those, the number of the pair
+	chosen  []int32   // rows × Used, best first
+	weights []float32 // of the chosen experts
+	place   []int32   // for each chosen expert, the number of the pair
 	groups  []expertGroup
 	starts  []int32
 }
@@ -48,7 +48,7 @@ func (r *chooseJob) Do(_, i int) {
 		Sigmoid(scores)
 		rule.choose(scores, room, chosen, weights)
 	default:
-		simd.TopK(scores, chosen, weights) // in the order of scores, which may differ by less than weights do
+		simd.TopK(scores, chosen, weights) // in the order of scores, whose differences may vanish in the weights
 		simd.Softmax(scores, 1)
 		rule.choose(scores, room, chosen, weights)
 	}
@@ -75,7 +75,7 @@ func (r *routing) group() {
 	}
 }
 
-// room is how many numbers of a row a rule needs for so many experts.
+// room is how many numbers per row a rule needs for the given number of experts.
 func (r *Rule) room(experts int) int {
 	if r.Bias != nil || r.Groups > 1 {
 		return 2 * experts
@@ -83,8 +83,8 @@ func (r *Rule) room(experts int) int {
 	return experts
 }
 
-// choose takes the weights of the chosen experts from those of all. By a rule with a bias or with groups, or with
-// σ in place of a softmax, it chooses them first.
+// choose takes the weights of the chosen experts from the weights of all. With a bias, groups, or σ
+// instead of a softmax, it chooses the experts first.
 func (r *Rule) choose(all, room []float32, chosen []int32, weights []float32) {
 	switch {
 	case len(room) > 0:
@@ -102,7 +102,7 @@ func (r *Rule) choose(all, room []float32, chosen []int32, weights []float32) {
 	}
 }
 
-// dropGroups makes experts of groups without a say the last ones.
+// dropGroups ranks the experts of groups that are not chosen last.
 func (r *Rule) dropGroups(scores []float32) {
 	if r.Groups <= 1 {
 		return
@@ -126,7 +126,7 @@ func (r *Rule) dropGroups(scores []float32) {
 	}
 }
 
-// finish makes weights what multiplies the experts' results.
+// finish turns weights into the factors of the experts' results.
 func (r *Rule) finish(chosen []int32, weights []float32) {
 	if r.Norm {
 		sum := float32(1e-20)
@@ -147,7 +147,7 @@ func (r *Rule) finish(chosen []int32, weights []float32) {
 	}
 }
 
-// Sigmoid makes x σ(x).
+// Sigmoid replaces x with σ(x).
 func Sigmoid(x []float32) {
 	simd.Scale(x, -1)
 	simd.Exp(x, x)

@@ -7,13 +7,13 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// Slide drops n committed rows behind the first keep rows, and all pending rows. The rows after the
-// dropped ones keep their positions, and Position goes on. The first keep rows move up to them:
-// their keys are rotated forward by so many positions, n where each row has a position of its own.
-// Attention with rotary positions depends on distances alone, so a cache that slides stays within
+// Slide drops n committed rows after the first keep rows, and all pending rows. The rows after the
+// dropped ones keep their positions, and Position continues. The first keep rows move up to them:
+// their keys are rotated forward by the given positions, n if each row has its own position.
+// Attention with rotary positions depends only on distances, so a cache that slides stays within
 // the distances that a network was trained for.
 //
-// keep and n are multiples of PageRows; or keep is 0 and n is Len.
+// keep and n must be multiples of PageRows, or keep must be 0 and n must be Len.
 func (c *Cache) Slide(keep, n, positions int) error {
 	whole := keep%PageRows == 0 && n%PageRows == 0 || keep == 0 && n == c.len
 	switch {

@@ -2,19 +2,19 @@ package nn
 
 import "slices"
 
-// A recurrent layer is a cache of pages too. Of every row it keeps a few numbers, as attention keeps a
-// key and a value: pending, moved by Commit, dropped by Truncate. And it keeps a state at the beginning of
-// a page, made of all rows before it. What a row adds and what it puts out are made of that state and of the
-// row's ancestors on its page, in the order of positions: so they are functions of the path alone, whatever
-// tree, chunk or round the rows came in. A state is made when its page begins, by the first pass after the
-// page before was full of committed rows, and it never changes: forks share it.
+// A recurrent layer is also a cache of pages. For every row it keeps a few numbers, as attention keeps
+// a key and a value: pending, moved by Commit, dropped by Truncate. It also keeps a state at the
+// beginning of a page, made from all rows before it. A row's contribution and its output are computed
+// from that state and from the row's ancestors on its page, in the order of positions: so they depend
+// only on the path, whatever tree, chunk or round the rows came in. The first pass after the page
+// before is full of committed rows makes a page's state, which never changes: forks share it.
 
-// RecurrentShape is what recurrent layers keep, in numbers: of a row, Row one after another and Column
-// across the page, as keys are (Column × PageRows); and at the beginning of a page, State. All recurrent
-// layers of a network have one shape.
+// RecurrentShape is what recurrent layers keep, in numbers: for a row, Row numbers one after
+// another and Column numbers across the page, as keys are (Column × PageRows); and State numbers at
+// the beginning of a page. All recurrent layers of a network have the same shape.
 type RecurrentShape struct{ Row, Column, State int }
 
-// recurrent is the shape of a layer, nil of one of attention.
+// recurrent returns the shape of a layer, nil for an attention layer.
 func (p *Pages) recurrent(layer int) *RecurrentShape {
 	if p.Recurrent == nil {
 		return nil
@@ -22,8 +22,8 @@ func (p *Pages) recurrent(layer int) *RecurrentShape {
 	return p.Recurrent[layer]
 }
 
-// stateShare says how much memory states take that are kept for Truncate: a part of that of keys and
-// values. Beside 8, half of it keeps twice as many states.
+// stateShare sets how much memory the states kept for Truncate take: one part in stateShare of that
+// of keys and values. With 4 instead of 8, twice as many states are kept.
 const stateShare = 8
 
 // prepareStates sizes the pools of recurrent layers.
@@ -40,17 +40,17 @@ func (p *Pages) prepareStates() {
 	p.zeros = make([]float32, r.State)
 	p.spacing = 1
 	for page := p.attentionBytes() * PageRows; p.spacing*page < stateShare*p.pools[states].bytes; p.spacing *= 2 {
-		if p.spacing == 1<<10 { // 32,768 rows: there is little attention, or none
+		if p.spacing == 1<<10 { // 32,768 rows: there is little or no attention
 			break
 		}
 	}
 }
 
-// StateBytes is the memory of a state of all recurrent layers; 0 where there are none.
+// StateBytes is the memory of one state of all recurrent layers, or 0 if there are none.
 func (p *Pages) StateBytes() int { return p.pools[states].bytes }
 
-// statesBytes is the memory of what recurrent layers keep of a text of so many rows, at most: rows of a
-// pass and of its first page; the states before and after that, the one that KeepState keeps, and those at even spaces.
+// statesBytes is the most memory that recurrent layers need for a text of the given rows: rows of a pass and of
+// its first page; the states before and after these, the one that KeepState keeps, and those at even spaces.
 func (p *Pages) statesBytes(rows, pass int) int64 {
 	page := int64(p.pools[recurrentRows].bytes)
 	return page*int64(pagesFor(min(rows, pass))+1) + int64(p.pools[states].bytes)*int64(3+rows/(p.spacing*PageRows))
@@ -67,15 +67,15 @@ func (p *Pages) moveRecurrent(to []float32, dst int, from []float32, src int) {
 	}
 }
 
-// stateList is the states that a cache has.
+// stateList is the states of a cache.
 type stateList struct {
-	at     []*page // of each page, the state before it; nil: it is not kept, or is zeros
+	at     []*page // for each page, the state before it; nil: it is not kept, or is zeros
 	origin int     // the page whose state is zeros, if it is not in at
 	mark   int     // the page that KeepState chose
 	making []making
 }
 
-// making is a state that the pass under way makes.
+// making is a state that the current pass makes.
 type making struct {
 	page  int
 	state *page
@@ -87,7 +87,7 @@ func (s stateList) fork() stateList {
 	return s
 }
 
-// firstPage is the page that the next pass begins at: it has the last state, and rows from it on are kept.
+// firstPage returns the page where the next pass begins: it has the last state, and rows from it on are kept.
 func (c *Cache) firstPage() int {
 	for i := min(c.len/PageRows, len(c.states.at)-1); i > c.states.origin; i-- {
 		if c.states.at[i] != nil {
@@ -97,11 +97,11 @@ func (c *Cache) firstPage() int {
 	return c.states.origin
 }
 
-// KeepState keeps the state before the last row, or nearest before it, until it is called again: so that
-// another text can go on from about here.
+// KeepState keeps the last state at or before the last row until it is called again, so that
+// another text can continue from about here.
 func (c *Cache) KeepState() { c.states.mark = max(0, c.len-1) / PageRows }
 
-// States is how many states of all recurrent layers the cache has.
+// States returns how many states of all recurrent layers the cache has.
 func (c *Cache) States() (n int) {
 	for _, state := range c.states.at {
 		if state != nil {
@@ -111,10 +111,10 @@ func (c *Cache) States() (n int) {
 	return n + len(c.states.making)
 }
 
-// keeps says that the state before a page is kept when texts go on.
+// keeps reports whether the state before a page is kept as the text continues.
 func (c *Cache) keeps(page int) bool { return page%c.mem.spacing == 0 || page == c.states.mark }
 
-// reachState is the most rows, n at most, after which the next row has what it needs of recurrent layers.
+// reachState returns the most rows, at most n, after which recurrent layers can still compute the next row.
 func (c *Cache) reachState(n int) int {
 	if c.mem.StateBytes() == 0 || n >= c.firstPage()*PageRows {
 		return n
@@ -127,7 +127,7 @@ func (c *Cache) reachState(n int) int {
 	return 0
 }
 
-// truncateStates drops states that are behind the last row, and those that were being made.
+// truncateStates drops states that lie beyond the last row, and those being made.
 func (c *Cache) truncateStates() {
 	s := &c.states
 	c.dropMaking()
@@ -146,9 +146,9 @@ func (c *Cache) dropMaking() {
 	c.states.making = c.states.making[:0]
 }
 
-// reserveStates makes room for states that the next pass makes: the one before the page on which it
-// begins, and of those between the last state and that one the ones that are to be kept. Where it keeps no
-// pending rows, no earlier pass has made them.
+// reserveStates makes room for the states that the next pass makes: the one before the page where
+// it begins, and those to be kept between the last state and that one. If it keeps no pending rows,
+// no earlier pass has made them.
 func (c *Cache) reserveStates(kept int) {
 	if c.mem.StateBytes() == 0 {
 		return
@@ -179,7 +179,7 @@ func (c *Cache) adoptStates() {
 	s.making = s.making[:0]
 }
 
-// freeStates frees rows and states that no pass needs any more.
+// freeStates frees rows and states that no pass needs any longer.
 func (c *Cache) freeStates() {
 	if c.mem.StateBytes() == 0 {
 		return
@@ -198,8 +198,8 @@ func (c *Cache) freeStates() {
 	}
 }
 
-// slideStates drops pages [first, last) of a text that slides. If the last state is among them, what was
-// read before is forgotten.
+// slideStates drops pages [first, last) of a text that slides. If the last state is among them, the
+// text read before is forgotten.
 func (c *Cache) slideStates(first, last int) {
 	s := &c.states
 	c.dropMaking()
@@ -218,7 +218,7 @@ func (c *Cache) slideStates(first, last int) {
 	s.mark = max(0, s.mark-(last-first))
 }
 
-// row is the numbers that a recurrent layer keeps of a row, in slot order.
+// row returns the numbers that a recurrent layer keeps for a row, in the order of slots.
 func (c *Cache) row(layer, slot int) []float32 {
 	r := c.mem.kept
 	g, layer := c.at(layer, slot/PageRows)
@@ -226,7 +226,7 @@ func (c *Cache) row(layer, slot int) []float32 {
 	return g.data[o : o+r.Row]
 }
 
-// columns is the numbers of page i that lie across it: Column × PageRows.
+// columns returns the numbers of page i that lie across it: Column × PageRows.
 func (c *Cache) columns(layer, i int) []float32 {
 	r := c.mem.kept
 	g, layer := c.at(layer, i)
@@ -234,7 +234,7 @@ func (c *Cache) columns(layer, i int) []float32 {
 	return g.data[o : o+r.Column*PageRows]
 }
 
-// stateAt is the state of a layer in a page of states; nil: zeros.
+// stateAt returns the state of a layer in a page of states; nil: zeros.
 func (c *Cache) stateAt(layer int, g *page) []float32 {
 	if g == nil {
 		return c.mem.zeros
@@ -244,7 +244,7 @@ func (c *Cache) stateAt(layer int, g *page) []float32 {
 	return g.data[o : o+size]
 }
 
-// firstState is the state of a layer that the next pass begins with: that before firstPage.
+// firstState returns the state of a layer that the next pass begins with: the one before firstPage.
 func (c *Cache) firstState(layer int) []float32 {
 	if i := c.firstPage(); i < len(c.states.at) {
 		return c.stateAt(layer, c.states.at[i])

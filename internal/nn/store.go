@@ -2,14 +2,14 @@ package nn
 
 import "github.com/grovellm/grove/internal/kernels/simd"
 
-// store plans that rows of so many query heads, keys and values are prepared, and the latter two cached.
+// store plans preparing rows with the given number of query heads, keys and values, and caching keys and values.
 func (e *Exec) store(a *Attention, layer int, f *Forest, rows Mat, heads int) {
 	j := e.storing(a, layer, f, rows, heads)
 	blocks := (f.Len() + storeBlock - 1) / storeBlock
 	e.share(blocks*a.KVHeads, 2*f.Len()*rows.Cols, j)
 }
 
-// storing readies a storeJob.
+// storing prepares a storeJob.
 func (e *Exec) storing(a *Attention, layer int, f *Forest, rows Mat, heads int) *storeJob {
 	j := e.plan.stores.next()
 	*j = storeJob{a: a, heads: heads, layer: layer, f: f, rows: rows}
@@ -20,12 +20,12 @@ func (e *Exec) storing(a *Attention, layer int, f *Forest, rows Mat, heads int) 
 	return j
 }
 
-// storeBlock is the number of rows whose keys one task stores. Keys of neighbouring rows
-// share cache lines, dimension by dimension, so they are best written together.
+// storeBlock is the number of rows whose keys one task stores. Keys of neighbouring rows share
+// cache lines, dimension by dimension, so they are best written together.
 const storeBlock = 16
 
-// storeJob prepares the queries, keys and values of one key/value head for a block of rows:
-// per-head norms, rotation, and the keys and values into the cache.
+// storeJob prepares the queries, keys and values of one key/value head for a block of rows: it
+// applies per-head norms and the rotation, and writes keys and values to the cache.
 type storeJob struct {
 	a     *Attention
 	heads int // query heads in the rows
@@ -44,7 +44,7 @@ func (j *storeJob) Do(_, task int) {
 	}
 }
 
-// units is how many heads of the rows belong to a key/value head: its queries, keys, values.
+// units returns how many heads of the rows belong to a key/value head: its queries, key and value.
 func (j *storeJob) units() int {
 	group := j.heads / j.a.KVHeads
 	switch {
@@ -56,7 +56,7 @@ func (j *storeJob) units() int {
 	return group + 2
 }
 
-// place is where in a row the u-th head is, counted by key/value heads: its number among the heads of the row.
+// place returns where the u-th head, counted by key/value heads, is in a row: its number among the row's heads.
 func (j *storeJob) place(u int) int {
 	group := j.heads / j.a.KVHeads
 	head, i := u/j.units(), u%j.units()
@@ -82,7 +82,7 @@ func (j *storeJob) unit(u, from, to int) {
 		if head >= 0 {
 			norm = a.KNorm
 		}
-		if a.normsAll() { // done
+		if a.normsAll() { // already done
 			norm = nil
 		}
 		for i := from; i < to; i++ {

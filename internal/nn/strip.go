@@ -6,14 +6,14 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 )
 
-// The products of a large network are shared out by their weights: each worker reads its part of
-// them, once, for all rows. What one made, the others fetch from its cache before they go on, and
-// all wait for the last, several times a layer. For a small network that is most of the time. There
-// the rows are shared out: a worker takes its own through everything up to the next attention,
-// which alone sees other rows. Each reads all the weights then, but those are in a cache.
+// The products of a large network are divided among workers by their weights: each worker reads its part of
+// the weights, once, for all rows. The others fetch its results from its cache before they go on, and all
+// wait for the last worker, several times a layer. In a small network that takes most of the time, so the
+// rows are divided instead: a worker takes its own rows through everything up to the next attention, the
+// only operation that sees other rows. Each worker then reads all the weights, but from a cache.
 
-// strip is a phase in which each worker takes some of the rows through several operations. Within
-// one plan a buffer has one shape, so that rows of one operation lie apart from other rows of the
+// strip is a phase in which each worker takes some of the rows through several operations. Within a
+// plan, a buffer has one shape, so that rows of one operation are separate from other rows of the
 // next.
 type strip struct {
 	n, parts int
@@ -21,7 +21,7 @@ type strip struct {
 	product  *productJob // the last
 }
 
-// stripOp is an operation whose results for a row come of that row alone, and of what earlier phases left.
+// stripOp is an operation whose results for a row depend only on that row and on the results of earlier phases.
 type stripOp interface{ span(worker, from, to int) }
 
 func (s *strip) Do(worker, part int) {
@@ -33,19 +33,19 @@ func (s *strip) Do(worker, part int) {
 
 const (
 	stripMost     = 8 << 20   // bytes of weights
-	stripRowBytes = 384 << 10 // that come while a worker multiplies one of its rows (SmolLM2, two cores of a Zen 5)
+	stripRowBytes = 384 << 10 // that arrive while a worker multiplies one of its rows (SmolLM2, two cores of a Zen 5)
 )
 
 var noStrips atomic.Bool
 
-// UseStrips says whether rows may be shared out at all, until restore is called: so that tests see
+// UseStrips sets whether rows may be divided at all, until restore is called, so that tests run
 // both ways, which give the same bits.
 func UseStrips(on bool) (restore func()) {
 	old := noStrips.Swap(!on)
 	return func() { noStrips.Store(old) }
 }
 
-// strips says whether the rows are shared out of a layer with so many bytes of weights.
+// strips reports whether the rows of a layer with the given bytes of weights are divided.
 func (e *Exec) strips(rows, bytes int) bool {
 	threads := e.Threads()
 	if e.records != nil || e.plan.held == 0 || noStrips.Load() || threads == 1 || rows < threads {
@@ -54,8 +54,8 @@ func (e *Exec) strips(rows, bytes int) bool {
 	return bytes <= min(stripMost, rows/threads*stripRowBytes)
 }
 
-// strip is the plan's last phase, where that is a strip of n rows, or a new one, which takes in
-// what was planned row by row before it.
+// strip returns the plan's last phase, if that is a strip of n rows, or else a new one, which takes
+// in the operations planned row by row before it.
 func (e *Exec) strip(n int) *strip {
 	p := &e.plan
 	if s := p.openStrip(n); s != nil {
@@ -80,7 +80,7 @@ func (e *Exec) strip(n int) *strip {
 	return s
 }
 
-// openStrip is the last phase, if it is a strip of n rows that more may come to.
+// openStrip returns the last phase, if it is a strip of n rows that can take more operations.
 func (p *plan) openStrip(n int) *strip {
 	if s := p.open; s != nil && s.n == n && p.phases[len(p.phases)-1].Job == s {
 		return s
@@ -118,7 +118,7 @@ type productJob struct {
 	src   Source
 	projs []Proj
 	uses  [inputTypes]bool
-	then  gemm.Place // what the strip multiplies by next
+	then  gemm.Place // what the strip multiplies next
 }
 
 // product adds the products of a source to a strip.

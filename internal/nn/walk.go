@@ -1,29 +1,29 @@
 package nn
 
-// walk is the order in which layers with a state compute the rows of a forest: of each sequence first the
-// pages that became full since its last state, then the rows of its tree, page by page. Behind a page the
-// tree may have several branches; each has a state of its own there, made of the page's rows on its path.
+// walk is the order in which layers with a state compute the rows of a forest: for each sequence, first the
+// pages that have filled up since its last state, then the rows of its tree, page by page. After a page,
+// the tree may have several branches; each has its own state there, made from the page's rows on its path.
 type walk struct {
 	steps  []walkStep
-	first  []int // of each segment, its first step
+	first  []int // for each segment, its first step
 	rows   []walkRow
 	slots  []int32
-	states int // that are wanted at a time, but for the cache's own
+	states int // the number needed at a time, besides the cache's own
 }
 
-// walkStep makes a state, or takes one, and computes the rows that begin with it. States have numbers; 0
-// is the one that the cache has.
+// walkStep makes a state, or takes one, and computes the rows that begin with it. States are
+// numbered; 0 is the cache's own.
 type walkStep struct {
-	from, to   int // state to is made of state from, unless they are both 0
-	fold       int // and of the rows of walk.slots from there on, as many as a page has; −1: of none
-	page       int // the page before which the cache gets the state, if it wants it there
+	from, to   int // state to is made from state from, unless both are 0
+	fold       int // and from the rows of walk.slots from there on, as many as a page has; −1: from none
+	page       int // the page before which the cache gets the state, if it needs one there
 	row0, row1 int // the rows of walk.rows
 }
 
 // walkRow is a row and the slots of its ancestors on its page, in order of position; the last is its own.
 type walkRow struct{ row, at, n int }
 
-// walk returns the forest's, made once.
+// walk returns the walk of the forest, made once.
 func (f *Forest) walk() *walk {
 	w := &f.walked
 	if len(w.first) > 0 {
@@ -52,7 +52,7 @@ func (f *Forest) walk() *walk {
 	return w
 }
 
-// visit adds the steps of rows on a page and behind it, which begin with the state that step makes.
+// visit adds the steps of rows on a page and after it, which begin with the state that step makes.
 func (w *walk) visit(f *Forest, g *Segment, page int, step walkStep, rows []int32) {
 	step.row0 = len(w.rows)
 	var behind []int32
@@ -80,7 +80,7 @@ func (w *walk) visit(f *Forest, g *Segment, page int, step walkStep, rows []int3
 			}
 		}
 		next := walkStep{from: step.to, to: step.to + 1, fold: len(w.slots)}
-		if len(others) == 0 && step.to > 0 { // nobody needs it any more
+		if len(others) == 0 && step.to > 0 { // nothing needs it any longer
 			next.to = step.to
 		}
 		w.states = max(w.states, next.to)

@@ -6,10 +6,10 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// XIELU is an activation (arXiv 2411.13010): P·x² + Beta·x of positive x, else N·(e^min(x, Eps) − 1 − x) + Beta·x.
+// XIELU is an activation (arXiv 2411.13010): P·x² + Beta·x for positive x, else N·(e^min(x, Eps) − 1 − x) + Beta·x.
 type XIELU struct{ P, N, Beta, Eps float32 }
 
-// NewXIELU is the activation of the numbers that files have, from which P and N follow.
+// NewXIELU returns the activation for the numbers in a file, from which P and N follow.
 func NewXIELU(alphaP, alphaN, beta, eps float32) *XIELU {
 	softplus := func(x float32) float64 { return math.Log1p(math.Exp(float64(x))) }
 	return &XIELU{P: float32(softplus(alphaP)), N: float32(float64(beta) + softplus(alphaN)), Beta: beta, Eps: eps}
@@ -31,7 +31,7 @@ func (a *XIELU) apply(dst, x []float32) {
 				continue
 			}
 			y := min(v, a.Eps)
-			rest := e[i] - 1 - y // of e^y beyond 1 + y
+			rest := e[i] - 1 - y // of e^y, beyond 1 + y
 			if y > -0.5 {
 				rest = beyondLinear(y)
 			}
@@ -42,7 +42,7 @@ func (a *XIELU) apply(dst, x []float32) {
 	}
 }
 
-// beyondLinear is e^x − 1 − x of small x: the difference would lose most of its digits.
+// beyondLinear returns e^x − 1 − x for small x, where the difference would lose most of its digits.
 func beyondLinear(x float32) float32 {
 	sum := float32(1.0 / 362880)
 	for _, c := range [...]float32{1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2} {

@@ -9,19 +9,19 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// NoToken fills a panel that has fewer tokens than outputs. Its logit is minus infinity.
+// NoToken fills up a panel that has fewer tokens than outputs. Its logit is minus infinity.
 const NoToken = -1
 
 // noRow is the row of a token that has none.
 const noRow = -1
 
-// TokenHead is an output head by tokens: a drafter's may be of a vocabulary of its own, part of the target's.
+// TokenHead is an output head addressed by tokens: a drafter's may have its own vocabulary, part of the target's.
 type TokenHead struct {
 	*nn.Linear
-	rows []int32 // of each token, its row; nil: row i is token i's
+	rows []int32 // for each token, its row; nil: row i is token i's
 }
 
-// NewTokenHead makes one of a head and the tokens of its rows, which are below vocab; nil: row i is token i's.
+// NewTokenHead makes a TokenHead from l and the tokens of its rows, which must be below vocab; nil: row i is token i's.
 func NewTokenHead(l *nn.Linear, tokens []int32, vocab int) (*TokenHead, error) {
 	h := &TokenHead{Linear: l}
 	if tokens == nil {
@@ -40,7 +40,7 @@ func NewTokenHead(l *nn.Linear, tokens []int32, vocab int) (*TokenHead, error) {
 	return h, nil
 }
 
-// Vocab is the number of tokens from 0 on among which are all that have a row.
+// Vocab is one past the largest token that may have a row.
 func (h *TokenHead) Vocab() int {
 	if h.rows == nil {
 		return h.W.Out()
@@ -48,7 +48,7 @@ func (h *TokenHead) Vocab() int {
 	return len(h.rows)
 }
 
-// Row is that of a token, -1 where it has none.
+// Row returns the row of a token, or -1 if it has none.
 func (h *TokenHead) Row(token int32) int {
 	switch {
 	case uint(token) >= uint(h.Vocab()):
@@ -59,10 +59,10 @@ func (h *TokenHead) Row(token int32) int {
 	return int(h.rows[token])
 }
 
-// Rows are the rows of a head by their tokens; nil: row i is token i's.
+// Rows maps tokens to their rows in a head; nil: row i is token i's.
 type Rows map[int32]int32
 
-// RowsOf are those of a head of some tokens.
+// RowsOf returns the rows of a head with the given tokens.
 func RowsOf(tokens []int32) Rows {
 	if tokens == nil {
 		return nil
@@ -74,7 +74,7 @@ func RowsOf(tokens []int32) Rows {
 	return rows
 }
 
-// Row is a token's row, -1 where it has none, as -1, of no token, has not.
+// Row returns a token's row, or -1 if it has none; the token -1 has none.
 func (r Rows) Row(token int32) int32 {
 	if r == nil {
 		return token
@@ -85,18 +85,18 @@ func (r Rows) Row(token int32) int32 {
 	return noRow
 }
 
-// OrderedHead is rows of an output head in an order of our choosing, in whole panels.
+// OrderedHead is rows of an output head in an order that we choose, in whole panels.
 type OrderedHead struct {
 	nn.Linear
-	Tokens []int32 // of each row; a panel's last may be NoToken. nil: the rows are of no tokens, see Shortlist.AddExtra
+	Tokens []int32 // of each row; a panel's last may be NoToken. nil: rows have no tokens, see Shortlist.AddExtra
 
 	from   *TokenHead
-	rows   []int32 // of each token, its row; noRow where it has none
-	filled []int   // of each panel, how many rows have a token
+	rows   []int32 // for each token, its row, or noRow
+	filled []int   // for each panel, how many rows have a token
 }
 
-// NewOrderedHead makes a head of the rows of the tokens given, copied from head. Where a panel is
-// to begin anew, the one before is filled up with NoToken. All may be NoToken, and Set later.
+// NewOrderedHead makes a head from the rows of the given tokens, copied from head. To begin a new
+// panel, fill up the one before with NoToken. All may be NoToken, and be Set later.
 func NewOrderedHead(pool *par.Pool, head *TokenHead, tokens []int32) (*OrderedHead, error) {
 	n := (len(tokens) + gemm.Panel - 1) / gemm.Panel * gemm.Panel
 	for i, token := range tokens {
@@ -132,7 +132,7 @@ func (h *fillJob) Do(_, p int) {
 	}
 }
 
-// Set makes row i that of a token of the head it was made of, once Fill has run.
+// Set assigns a token of the original head to row i. It takes effect once Fill has run.
 func (h *OrderedHead) Set(i int, token int32) {
 	h.Unset(i)
 	h.name(i, token)
@@ -145,7 +145,7 @@ func (h *OrderedHead) Fill(i int) {
 	}
 }
 
-// Unset takes the token from row i, the last of its panel that has one.
+// Unset takes the token from row i, the last row of its panel that has one.
 func (h *OrderedHead) Unset(i int) {
 	token := h.Tokens[i]
 	if token == NoToken {
@@ -158,13 +158,13 @@ func (h *OrderedHead) Unset(i int) {
 	}
 }
 
-// name makes row i that of a token.
+// name assigns a token to row i.
 func (h *OrderedHead) name(i int, token int32) {
 	h.Tokens[i], h.rows[token] = token, int32(i)
 	h.filled[i/gemm.Panel]++
 }
 
-// copy is Fill of a row that has a token.
+// copy is Fill for a row that has a token.
 func (h *OrderedHead) copy(i int) {
 	from := h.from.Row(h.Tokens[i])
 	h.W.CopyRow(i, h.from.W, from)
@@ -173,7 +173,7 @@ func (h *OrderedHead) copy(i int) {
 	}
 }
 
-// Row is the row of a token, the last of several, and -1 where there is none.
+// Row returns the row of a token, the last if there are several, or -1 if there is none.
 func (h *OrderedHead) Row(token int32) int {
 	if uint(token) >= uint(len(h.rows)) {
 		return noRow

@@ -2,9 +2,9 @@ package output
 
 import "github.com/grovellm/grove/internal/nn"
 
-// Logits are those of some rows of a pass, of all tokens or of a shortlist.
+// Logits are the logits of some rows of a pass, for all tokens or for a shortlist.
 type Logits struct {
-	// of each row added: its number among those of all tokens, or -1 less its number among those with a list
+	// for each row added: its number among those for all tokens, or -1 less its number among those with a list
 	at             []int32
 	all, some      []int32 // rows of x
 	lists          []*Shortlist
@@ -13,7 +13,7 @@ type Logits struct {
 	products       Lists
 }
 
-// Reset forgets all rows.
+// Reset drops all rows.
 func (l *Logits) Reset() {
 	l.at = l.at[:0]
 	l.all = l.all[:0]
@@ -21,7 +21,7 @@ func (l *Logits) Reset() {
 	l.lists = l.lists[:0]
 }
 
-// Add asks for the logits of a row, of the tokens of a list or, without one, of all.
+// Add requests the logits of a row, for the tokens of a list or, without one, for all.
 func (l *Logits) Add(row int, list *Shortlist) {
 	if list == nil {
 		l.at = append(l.at, int32(len(l.all)))
@@ -33,10 +33,10 @@ func (l *Logits) Add(row int, list *Shortlist) {
 	l.lists = append(l.lists, list)
 }
 
-// Len is how many rows were added.
+// Len is the number of rows added.
 func (l *Logits) Len() int { return len(l.at) }
 
-// Run computes the logits of the rows added, of x under a norm, which may be nil: Head of norm(x).
+// Run computes the logits of the rows of x that were added, under a norm, which may be nil: Head of norm(x).
 func (l *Logits) Run(e *nn.Exec, x nn.Mat, norm *nn.Norm, head *nn.Linear) {
 	n, width := len(l.all), 0
 	for _, list := range l.lists {
@@ -55,7 +55,7 @@ func (l *Logits) Run(e *nn.Exec, x nn.Mat, norm *nn.Norm, head *nn.Linear) {
 	e.Release()
 }
 
-// Row is the logits of the i-th row added, or what its shortlist asks for.
+// Row returns the logits of the i-th row added, or the results that its shortlist asks for.
 func (l *Logits) Row(i int) []float32 {
 	if at := int(l.at[i]); at < 0 {
 		return l.fewMat.Row(-1 - at)[:l.lists[-1-at].Width()]

@@ -10,11 +10,11 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Shortlist is the tokens whose logits are wanted of a row: panels of one head, or of a few.
+// Shortlist is the tokens whose logits are wanted for a row: panels of one head, or of a few.
 type Shortlist struct {
 	parts  []listPart
 	tokens []int32
-	count  int // of tokens, NoToken left out
+	count  int // of tokens, without NoToken
 	extra  int // numbers beyond the logits
 }
 
@@ -31,7 +31,7 @@ func (s *Shortlist) Reset() {
 	s.extra = 0
 }
 
-// Add appends panels [from, to) of h. Those of one head are added one after the other and in ascending order.
+// Add appends panels [from, to) of h. Panels of one head must be added consecutively and in ascending order.
 func (s *Shortlist) Add(h *OrderedHead, from, to int) {
 	if from < to {
 		s.add(h, from, to, len(s.tokens)/gemm.Panel)
@@ -42,7 +42,7 @@ func (s *Shortlist) Add(h *OrderedHead, from, to int) {
 	}
 }
 
-// AddExtra appends what all rows of h give, numbers that are no logits. They come after those, so it is called last.
+// AddExtra appends the outputs of all rows of h, which are not logits. They follow the logits, so it is called last.
 func (s *Shortlist) AddExtra(h *OrderedHead) {
 	s.add(h, 0, h.Panels(), len(s.tokens)/gemm.Panel)
 	s.extra = h.W.Out()
@@ -67,7 +67,7 @@ func (s *Shortlist) add(h *OrderedHead, from, to, at int) {
 	}
 }
 
-// Omit takes the token at a place off the list, one that is listed elsewhere too: its logit there is minus infinity.
+// Omit removes the token at a place from the list, if it is listed elsewhere too: its logit there is minus infinity.
 func (s *Shortlist) Omit(at int) {
 	if s.tokens[at] != NoToken {
 		s.tokens[at] = NoToken
@@ -75,15 +75,15 @@ func (s *Shortlist) Omit(at int) {
 	}
 }
 
-// Tokens are those that the logits are of, in their order, with NoToken among them.
+// Tokens returns the tokens of the logits, in order, including NoToken.
 func (s *Shortlist) Tokens() []int32 { return s.tokens }
 
-// Len is the number of logits, and Width of those and the numbers beside them.
+// Len is the number of logits, and Width that of logits and extra numbers together.
 func (s *Shortlist) Len() int   { return len(s.tokens) }
 func (s *Shortlist) Width() int { return len(s.tokens) + s.extra }
 
-// Find is the place of a token's logit among those of the list, -1 where it has none. Of a token
-// that has several rows in a head only the last is looked for.
+// Find returns the place of a token's logit in the list, or -1 if it is not listed. If a token has
+// several rows in a head, only the last is considered.
 func (s *Shortlist) Find(token int32) int {
 	for i := range s.parts {
 		p := &s.parts[i]
@@ -94,7 +94,7 @@ func (s *Shortlist) Find(token int32) int {
 		panel := row / gemm.Panel
 		at := sort.Search(len(p.runs), func(i int) bool { return p.runs[i].To > panel })
 		if at < len(p.runs) && p.runs[at].From <= panel {
-			// not muted
+			// not omitted
 			if place := (p.runs[at].At+panel-p.runs[at].From)*gemm.Panel + row%gemm.Panel; s.tokens[place] == token {
 				return place
 			}
@@ -109,7 +109,7 @@ func (s *Shortlist) Has(token int32) bool { return s.Find(token) >= 0 }
 // Count is the number of tokens listed.
 func (s *Shortlist) Count() int { return s.count }
 
-// In is the number of inputs of the list's heads, 0 when it is empty.
+// In is the number of inputs of the list's heads, or 0 if it is empty.
 func (s *Shortlist) In() int {
 	if len(s.parts) == 0 {
 		return 0
@@ -118,7 +118,7 @@ func (s *Shortlist) In() int {
 }
 
 // Lists computes logits of shortlists: products of several heads, each with bands of rows that want
-// the same of its panels. Its memory is used again.
+// the same panels of it. Its memory is reused.
 type Lists struct {
 	intake   nn.Intake
 	dst      nn.Mat
@@ -126,9 +126,9 @@ type Lists struct {
 	tasks    []listTask
 }
 
-// Run computes of each row i of the source the logits of lists[i] and the numbers beside them, into
-// the beginning of row i of dst, which is as wide as the widest. They are those of the head, to the
-// bit. No Recorder is told.
+// Run computes, for each row i of the source, the logits of lists[i] and its extra numbers, and
+// writes them to the start of row i of dst, which is as wide as the widest. They equal the head's
+// own to the bit. No Recorder is notified.
 func (j *Lists) Run(e *nn.Exec, src nn.Source, lists []*Shortlist, dst nn.Mat) {
 	j.dst = dst
 	j.intake.Enter(e, src, j.plan(lists, e.Threads()), nn.Mat{})
@@ -139,14 +139,14 @@ type listProduct struct {
 	head  *OrderedHead
 	bands []gemm.Band
 	lists []*Shortlist // of each band
-	want  []uint64     // a bit for each panel that any row wants
+	want  []uint64     // one bit for each panel that any row wants
 	count int          // of them
 }
 
 // listTask is panels [from, to) of a product.
 type listTask struct{ product, from, to int }
 
-// plan parts the rows into bands, and what they want into tasks of as many panels each. It says which types they use.
+// plan divides rows into bands, and their panels into tasks of equal numbers. It returns which types the tasks use.
 func (j *Lists) plan(lists []*Shortlist, threads int) (uses [gemm.NumTypes]bool) {
 	j.products, j.tasks = j.products[:0], j.tasks[:0]
 	for from := 0; from < len(lists); {
@@ -174,7 +174,7 @@ func (j *Lists) plan(lists []*Shortlist, threads int) (uses [gemm.NumTypes]bool)
 	return uses
 }
 
-// product is the one of a head.
+// product returns the product of a head.
 func (j *Lists) product(h *OrderedHead) *listProduct {
 	n := len(j.products)
 	for i := range n {
@@ -216,7 +216,7 @@ func (p *listProduct) merge() int {
 	return p.count
 }
 
-// split makes tasks of about size of the panels that product i wants.
+// split makes tasks of about size panels from those that product i wants.
 func (j *Lists) split(i, size int) {
 	p := &j.products[i]
 	n := max(1, p.count/size)
@@ -255,7 +255,7 @@ func (j *Lists) Do(worker, t int) {
 
 var negInf = float32(math.Inf(-1))
 
-// finish adds the bias, makes logits of the sums, and gives places without a token their logit.
+// finish adds the bias, turns sums into logits, and gives places without a token their logit.
 func (h *OrderedHead) finish(dst nn.Mat, r gemm.Run, tokens []int32) {
 	if h.Bias != nil {
 		for i := range dst.Rows {
@@ -263,12 +263,12 @@ func (h *OrderedHead) finish(dst nn.Mat, r gemm.Run, tokens []int32) {
 		}
 	}
 	if h.Scale != 0 || h.Cap != 0 {
-		n := min(r.To*gemm.Panel, h.W.Out()) - r.From*gemm.Panel // a head of numbers beside the logits ends anywhere
+		n := min(r.To*gemm.Panel, h.W.Out()) - r.From*gemm.Panel // a head of extra numbers may end anywhere
 		for i := range dst.Rows {
 			h.Linear.Finish(dst.Data[i*dst.Stride+r.At*gemm.Panel:][:n])
 		}
 	}
-	// beyond them are numbers beside the logits
+	// the rest are extra numbers
 	for at := r.At * gemm.Panel; at < min((r.At+r.To-r.From)*gemm.Panel, len(tokens)); at++ {
 		if tokens[at] == NoToken {
 			for i := range dst.Rows {
