@@ -1,4 +1,4 @@
-// Layers in a model's files that are no part of it: Config.Ahead.
+// Layers in a model's files that are not part of the model: Config.Ahead.
 
 package model
 
@@ -11,22 +11,22 @@ import (
 	"github.com/grovellm/grove/internal/files/safetensors"
 )
 
-// aheadKey is the key of their number, which block_count includes.
+// aheadKey is the key of the number of these layers, which block_count includes.
 const aheadKey = "nextn_predict_layers"
 
-// AheadNames is how a folder names the tensors of a layer behind the model's.
+// AheadNames is how a folder names the tensors of a layer that follows the model's.
 type AheadNames struct {
 	Start string // of all names
-	layer string // what follows before the parts of a layer
+	layer string // the text before the name of a layer's part
 
-	// The tensors beside the layer: a product of the embedding and the state, the norms of these, and that of the result.
+	// The layer's further tensors: a product of the embedding and the state, the norms of both, and that of the result.
 	Fuse, Embedding, State, Output string
 
-	// Copies of the model's embedding and output matrix, which folders may have. "": they have none.
+	// Copies of the model's embedding and output matrix, which folders may have. "": there are none.
 	Embed, Head string
 }
 
-// The names of Qwen 3.5 and Qwen 3 Next, of MiMo, and of vLLM's speculators, where the layer is alone in a folder.
+// The names of Qwen 3.5 and Qwen 3 Next, of MiMo, and of vLLM's speculators, whose folders hold only the layer.
 var (
 	QwenAhead = AheadNames{Start: "mtp.", layer: "layers.0.",
 		Fuse: "fc", Embedding: "pre_fc_norm_embedding", State: "pre_fc_norm_hidden", Output: "norm"}
@@ -36,17 +36,17 @@ var (
 		State: MiMoAhead.State, Output: MiMoAhead.Output}
 )
 
-// nemotronAhead is the names of Nemotron 3, which has two layers of its kind for one.
+// nemotronAhead is the names of Nemotron 3, where two layers of its kind count as one.
 var nemotronAhead = AheadNames{Start: "mtp.", layer: "layers.0.", Fuse: "layers.0.eh_proj", Embedding: "layers.0.enorm",
 	State: "layers.0.hnorm", Output: "layers.1.final_layernorm"}
 
-// numberedAhead is the names of DeepSeek and GLM, whose layers are numbered after the model's.
+// numberedAhead returns the names of DeepSeek and GLM, whose layers are numbered on from the model's.
 func numberedAhead(layer int) AheadNames {
 	return AheadNames{Start: fmt.Sprintf("%s%d.", layersPrefix, layer), Fuse: "eh_proj", Embedding: "enorm", State: "hnorm",
 		Output: "shared_head.norm", Embed: "embed_tokens", Head: "shared_head.head"}
 }
 
-// AheadNames is the names in folders of layer i behind the model's, where it is of the model's kind.
+// AheadNames returns the names in folders of layer i after the model's, where it is of the model's kind.
 func (c *Config) AheadNames(i int) AheadNames {
 	if c.arch().gated {
 		return QwenAhead
@@ -54,7 +54,7 @@ func (c *Config) AheadNames(i int) AheadNames {
 	return numberedAhead(c.Layers + i)
 }
 
-// AheadIn finds the names that a folder has for the first layer behind the model's; ok is false where it has none.
+// AheadIn finds the names that a folder has for the first layer after the model's; ok is false if it has none.
 func (c *Config) AheadIn(f *safetensors.File) (_ AheadNames, ok bool) {
 	for _, names := range []AheadNames{QwenAhead, MiMoAhead, SpeculatorsAhead, nemotronAhead, numberedAhead(c.Layers)} {
 		if _, ok := f.Tensor(names.Start + names.Fuse + ".weight"); ok {
@@ -64,7 +64,7 @@ func (c *Config) AheadIn(f *safetensors.File) (_ AheadNames, ok bool) {
 	return AheadNames{}, false
 }
 
-// AheadParts lists the tensors of layer i behind the model's, with a folder's names.
+// AheadParts lists the tensors of layer i after the model's, with a folder's names.
 func (c *Config) AheadParts(i int, names AheadNames) []Part {
 	a := c.layout()
 	prefix := fmt.Sprintf("blk.%d.", c.Layers+i)
@@ -99,8 +99,8 @@ func (c *Config) AheadParts(i int, names AheadNames) []Part {
 	return list
 }
 
-// fuseExperts makes a part of experts that folders have one by one the part of a folder that has all in one tensor,
-// gate and up together, as transformers' modules do.
+// fuseExperts turns a part of experts that folders store one by one into the part of a folder that
+// has them all in one tensor, gate and up together, as transformers' modules do.
 func (p *Part) fuseExperts() {
 	start, matrix, each := strings.Cut(p.Folder, "*.")
 	if !each {
@@ -117,11 +117,11 @@ func (p *Part) fuseExperts() {
 	p.Folder = start + matrix
 }
 
-// The names in GGUF files, in a layer, of the embedding and the output matrix that the layer may have.
+// The names in GGUF files, within a layer, of the embedding and the output matrix that the layer may have.
 const AheadEmbed, AheadHead = "nextn.embed_tokens", "nextn.shared_head_head"
 
-// AheadAlone reports whether a GGUF file of an architecture of models has such layers and not the
-// model.
+// AheadAlone reports whether a GGUF file of a model's architecture has only such layers, without
+// the model.
 func AheadAlone(f *gguf.File) bool {
 	arch, _ := gguf.Get[string](f, "general.architecture")
 	n, _ := gguf.Get[uint64](f, arch+"."+aheadKey)
@@ -130,14 +130,14 @@ func AheadAlone(f *gguf.File) bool {
 	return Runs(arch) && n > 0 && !attention && !recurrent
 }
 
-// readLayers reads how many layers there are. A drafter's head has none behind its own.
+// readLayers reads the numbers of layers. A drafter's head has no further layers.
 func (c *Config) readLayers(f *gguf.File, k *keys, model bool) error {
 	c.Layers, c.Ahead = k.int("block_count"), k.int(aheadKey, 0)
 	name := fmt.Sprintf("blk.%d.nextn.eh_proj.weight", c.Layers-c.Ahead)
 	switch _, ok := f.Tensor(name); {
 	case c.Ahead == 0:
 		return nil
-	case !model && c.Ahead == c.Layers && c.Arch == gemma4.name: // whose assistants' layers are all such
+	case !model && c.Ahead == c.Layers && c.Arch == gemma4.name: // its assistants' layers are all of this kind
 		c.Ahead = 0
 		return nil
 	case !model || c.Ahead < 0 || c.Ahead >= c.Layers:
@@ -149,14 +149,14 @@ func (c *Config) readLayers(f *gguf.File, k *keys, model bool) error {
 	return nil
 }
 
-// Alike reports whether layers behind a model's are of its own kind, by the name that GGUF files give its architecture.
-// Others are Llama's or Qwen 3's.
+// Alike reports whether the layers after the model's are of its own kind, given the architecture's
+// name in GGUF files. Other models have layers of Llama or Qwen 3.
 func Alike(arch string) bool { a := archNamed(arch); return a != nil && (a.alike || a.aheadTwo) }
 
-// KeepsAhead reports whether GGUF files have such layers too.
+// KeepsAhead reports whether GGUF files have these layers too.
 func KeepsAhead(arch string) bool { a := archNamed(arch); return a != nil && a.alike }
 
-// Behind is the shape of the layers behind the model's, whose kind is the model's.
+// Behind returns the shape of the layers after the model's, where they are of its kind.
 func (c *Config) Behind() Config {
 	b := *c
 	b.Layers = c.Ahead
@@ -172,13 +172,13 @@ func (c *Config) Behind() Config {
 	return b
 }
 
-// InFoldersAlone reports whether a tensor of a folder is of a layer behind the model's that GGUF files do not have.
+// InFoldersAlone reports whether a folder's tensor belongs to a layer after the model's that GGUF files do not have.
 func (c *Config) InFoldersAlone(name string) bool { return c.arch().aheadTwo && c.ahead(name) }
 
-// OneAhead reports whether the layers behind a model's are what one layer is there.
+// OneAhead reports whether c's layers amount to one layer after a model's.
 func (c *Config) OneAhead() bool { return c.Layers == 1 || c.Layers == 2 && c.arch().aheadTwo }
 
-// LayerParts are the tensors of a head's layers of such a kind, by the names of layers from 0 on in GGUF files.
+// LayerParts lists the tensors of a head's layers of this kind, with GGUF's names, counting layers from 0.
 func (c *Config) LayerParts() (list []Part) {
 	for i := range c.Layers {
 		list = append(list, c.layerParts(c.layout(), i, fmt.Sprintf("blk.%d.", i), "")...)
@@ -186,21 +186,21 @@ func (c *Config) LayerParts() (list []Part) {
 	return list
 }
 
-// ahead reports whether a tensor of a folder is of a layer behind the model's.
+// ahead reports whether a folder's tensor belongs to a layer after the model's.
 func (c *Config) ahead(name string) bool {
 	if c.Ahead == 0 {
 		return false
 	}
-	if rest, ok := strings.CutPrefix(name, layersPrefix); ok { // GLM's are numbered after the model's
+	if rest, ok := strings.CutPrefix(name, layersPrefix); ok { // GLM numbers them on from the model's
 		layer, _ := layerPart("blk." + rest)
 		return layer >= c.Layers && layer < c.Layers+c.Ahead
 	}
 	return strings.HasPrefix(name, QwenAhead.Start) || strings.HasPrefix(name, "model.mtp_layers.")
 }
 
-// countAhead corrects how many layers there are behind the model's by the tensors of its folder:
-// config.json of Qwen 3 Next does not say it, and transformers leaves the layers of GLM and DeepSeek
-// out and their number in.
+// countAhead corrects the number of layers after the model's by the tensors of its folder: Qwen 3
+// Next's config.json does not state it, and for GLM and DeepSeek transformers drops the layers but
+// keeps their number.
 func (c *Config) countAhead(f *safetensors.File) {
 	if _, ok := c.AheadIn(f); ok && (c.arch().gated || c.arch().aheadTwo) {
 		c.Ahead = max(c.Ahead, 1)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// afmoe is Arcee's Trinity: experts chosen by σ and a bias, after first layers without; attention's results are
-// multiplied by σ of gates, and windows in three of four layers, which alone rotate positions in.
+// afmoe is Arcee's Trinity: experts chosen by σ and a bias, after dense first layers; attention's results
+// are multiplied by σ of gates, and three of four layers have windows; only these rotate positions in.
 var afmoe = architecture{
 	name: "afmoe", modelType: "afmoe", class: "AfmoeForCausalLM",
 	keys: rmsAnd(groupedKeys),
@@ -75,7 +75,7 @@ var afmoe = architecture{
 	check: threeOfFour,
 }
 
-// routedBy gives the part that chooses experts another name in folders.
+// routedBy gives the part that chooses experts a different name in folders.
 func routedBy(folder string, parts []part) []part {
 	at := slices.IndexFunc(parts, func(p part) bool { return p.name == router.name })
 	parts[at].folder = folder

@@ -13,8 +13,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// apertus is the Swiss Apertus: norms of queries and keys, and an MLP without a gate, whose activation has numbers
-// of its own in each layer. They are keys of GGUF files, and tensors of folders.
+// apertus is the Swiss Apertus: norms of queries and keys, and an MLP without a gate, whose
+// activation has its own numbers in each layer. They are keys in GGUF files and tensors in folders.
 var apertus = architecture{
 	name: "apertus", modelType: "apertus", class: "ApertusForCausalLM",
 	keys:     rmsKeys,
@@ -30,7 +30,7 @@ var apertus = architecture{
 
 	implied: func(c *Config) {
 		c.XIELU = nil
-		for range min(c.Layers, maxLayers) { // where training begins: 0.8, 0.8, 0.5
+		for range min(c.Layers, maxLayers) { // the values at which training begins: 0.8, 0.8, 0.5
 			c.XIELU = append(c.XIELU, [4]float32{0.2035, -1.0502, 0.5, -1e-6})
 		}
 	},
@@ -60,10 +60,10 @@ var apertus = architecture{
 
 const xieluKey = "xielu."
 
-// xieluNames are the numbers, in the order of Config.XIELU.
+// xieluNames are the names of the numbers, in the order of Config.XIELU.
 var xieluNames = [...]string{"alpha_p", "alpha_n", "beta", "eps"}
 
-// xielu is the activation of layer i.
+// xielu returns the activation of layer i.
 func (c *Config) xielu(i int) *nn.XIELU {
 	if i >= len(c.XIELU) {
 		i = 0
@@ -72,12 +72,12 @@ func (c *Config) xielu(i int) *nn.XIELU {
 	return nn.NewXIELU(x[0], x[1], x[2], x[3])
 }
 
-// xieluTensor is the folder's name of a number of layer i's activation.
+// xieluTensor returns the folder's name of one number of layer i's activation.
 func xieluTensor(i int, name string) string {
 	return fmt.Sprintf("%s%d.mlp.act_fn.%s", layersPrefix, i, name)
 }
 
-// OfActivation reports whether a folder's tensor is a number of an activation, which are read with config.json.
+// OfActivation reports whether a folder's tensor is a number of an activation; these are read with config.json.
 func (c *Config) OfActivation(name string) bool {
 	rest, ok := strings.CutPrefix(name, layersPrefix)
 	layer, part := layerPart("blk." + rest)
@@ -108,7 +108,7 @@ func (c *Config) readXIELU(f *safetensors.File) error {
 	return nil
 }
 
-// Activations are the tensors of a folder that hold the numbers of activations, which are keys of GGUF files.
+// Activations returns a folder's tensors for the numbers of activations, which are keys in GGUF files.
 func (c *Config) Activations() (list []tensor.Tensor, err error) {
 	for i, x := range c.XIELU {
 		for at, name := range xieluNames {

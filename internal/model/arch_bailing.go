@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// bailing2 is Ling 2 and Ring 2: experts in groups, chosen by σ and a bias, after first layers without; queries, keys
-// and values are one product, and a half of each head is rotated.
+// bailing2 is Ling 2 and Ring 2: experts in groups, chosen by σ and a bias, after dense first
+// layers; queries, keys and values are one product, and half of each head is rotated.
 var bailing2 = architecture{
 	name: "bailingmoe2", modelType: "bailing_moe", class: "BailingMoeV2ForCausalLM",
 	keys: rmsAnd(groupedKeys + " expert_shared_feed_forward_length"),

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// deepseek2 is DeepSeek-V2-Lite: latent attention, and experts beside some that all rows have, chosen by a
-// softmax, after first layers without.
+// deepseek2 is DeepSeek-V2-Lite: latent attention and, after dense first layers, experts chosen by
+// a softmax alongside shared ones that all rows use.
 var deepseek2 = architecture{
 	name: "deepseek2", modelType: "deepseek_v2", class: "DeepseekV2ForCausalLM",
 	keys:   latentKeys,
@@ -26,7 +26,7 @@ var deepseek2 = architecture{
 	writeFields: writeLatentFields,
 }
 
-// deepseek3 is DeepSeek-V3 and its kin in folders: experts are chosen by σ and a bias, in groups.
+// deepseek3 is DeepSeek-V3 and its relatives in folders: experts are chosen by σ and a bias, in groups.
 var deepseek3 = func() architecture {
 	a := deepseek2
 	a.modelType, a.class = deepseek3Type, deepseek3Class
@@ -37,7 +37,7 @@ var deepseek3 = func() architecture {
 	return a
 }()
 
-// glm4lite is GLM-4.7-Flash in folders. Its first layer alone is dense, where the folder does not list the layers.
+// glm4lite is GLM-4.7-Flash in folders. Only its first layer is dense, unless the folder lists the layers.
 var glm4lite = func() architecture {
 	a := deepseek3
 	a.modelType, a.class = "glm4_moe_lite", "Glm4MoeLiteForCausalLM"
@@ -50,8 +50,8 @@ var glm4lite = func() architecture {
 
 const deepseek3Type, deepseek3Class = "deepseek_v3", "DeepseekV3ForCausalLM"
 
-// The values of scoring_func, and those of topk_method: the best ones, or the best ones with a bias, which training
-// moves in place of an auxiliary loss.
+// The values of scoring_func, and those of topk_method: the best experts, or the best with a bias,
+// which training adjusts instead of using an auxiliary loss.
 const (
 	softmax, sigmoid    = "softmax", "sigmoid"
 	greedy, noAuxiliary = "greedy", "noaux_tc"
@@ -77,8 +77,8 @@ var latentLayer = slices.Concat(
 		{name: "attn_output", folder: "self_attn.o_proj", out: hidden, in: latentValues},
 	}, groupedParts)
 
-// impliedLatent sets what files say otherwise: the vocabulary and layers of GLM-4.7-Flash, whose files may lack
-// the key, mean σ.
+// impliedLatent sets values that files do not state: in files with the vocabulary and layers of
+// GLM-4.7-Flash, which may lack the key, experts are chosen by σ.
 func (c *Config) impliedLatent() {
 	c.Rule.Sigmoid = (c.Layers == 47 || c.Layers == 48) && c.Vocab == 154880
 	c.Rule.All = !c.Rule.Sigmoid
@@ -119,8 +119,8 @@ func (c *Config) readLatentKeys(k *keys) {
 	c.refuseGroups(func(groups int) { k.refuse("expert_group_count", fmt.Sprintf("is %d, with a softmax", groups)) })
 }
 
-// refuseGroups tells of groups of experts that are chosen by a softmax: DeepSeek-V2 chooses them by their best expert,
-// not by their two best.
+// refuseGroups calls tell if groups of experts are chosen by a softmax: DeepSeek-V2 ranks groups by
+// their best expert, not by their two best.
 func (c *Config) refuseGroups(tell func(groups int)) {
 	if !c.Rule.Sigmoid && c.Rule.Groups > 1 {
 		tell(c.Rule.Groups)

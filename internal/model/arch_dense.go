@@ -1,4 +1,4 @@
-// Dense architectures that differ from Llama in a few points.
+// Dense architectures that differ from Llama in a few details.
 
 package model
 
@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
-// seedOSS is ByteDance's Seed-OSS: biases of queries, keys and values.
+// seedOSS is ByteDance's Seed-OSS: queries, keys and values have biases.
 var seedOSS = architecture{
 	name: "seed_oss", modelType: "seed_oss", class: "SeedOssForCausalLM",
 	keys:     rmsKeys,
@@ -27,7 +27,7 @@ var seedOSS = architecture{
 	},
 }
 
-// hunyuan is Tencent's dense Hunyuan: queries and keys are normalised after they were rotated.
+// hunyuan is Tencent's dense Hunyuan: queries and keys are normalised after rotation.
 var hunyuan = architecture{
 	name: "hunyuan-dense", modelType: "hunyuan_v1_dense", class: "HunYuanDenseV1ForCausalLM",
 	keys: rmsKeys, fields: alphaField,
@@ -43,7 +43,7 @@ var hunyuan = architecture{
 	normLast: true,
 }
 
-// arcee is Arcee's AFM: an MLP without a gate, whose activation is a square.
+// arcee is Arcee's AFM: an MLP without a gate, with a squared activation.
 var arcee = architecture{
 	name: "arcee", modelType: "arcee", class: "ArceeForCausalLM",
 	keys:     rmsKeys,
@@ -57,8 +57,8 @@ var arcee = architecture{
 	neighbours: true,
 }
 
-// cohere2 is Command R7B: parallel halves that read one LayerNorm without bias, and a window in three of
-// four layers, which alone rotate positions in.
+// cohere2 is Command R7B: parallel halves that read one LayerNorm without bias, and a window in
+// three of four layers; only these rotate positions in.
 var cohere2 = architecture{
 	name: "cohere2", modelType: "cohere2", class: "Cohere2ForCausalLM",
 	keys: func() (r ggufkeys.Rules) {
@@ -96,8 +96,8 @@ var cohere2 = architecture{
 	check: threeOfFour,
 }
 
-// exaone4 is LG's EXAONE 4: norms after attention and MLP instead of before. Where layers have windows,
-// these alone rotate positions in. llama.cpp obeys the window in models of 64 layers alone.
+// exaone4 is LG's EXAONE 4: norms after attention and MLP instead of before. Where some layers have
+// windows, only these rotate positions in. llama.cpp applies the window only in models of 64 layers.
 var exaone4 = architecture{
 	name: "exaone4", modelType: "exaone4", class: "Exaone4ForCausalLM",
 	keys: rmsAnd(windowPattern), fields: "sliding_window_pattern",
@@ -128,7 +128,7 @@ var exaone4 = architecture{
 	},
 }
 
-// threeOfFour fails where a model's windows are not in three of four layers.
+// threeOfFour returns an error if a model's windows are not in three of four layers.
 func threeOfFour(c *Config) error {
 	if c.Window == 0 || !slices.Equal(c.Windowed, (&architecture{window: 4}).windows(c.Layers)) {
 		return fmt.Errorf("GGUF files of %s have a window in three of four layers: the model has it elsewhere (layer_types)", c.Arch)
@@ -136,7 +136,7 @@ func threeOfFour(c *Config) error {
 	return nil
 }
 
-// rotateLocal lets layers without a window rotate no positions in, where others have one.
+// rotateLocal turns rotation off in layers without a window, if others have one.
 func (c *Config) rotateLocal() {
 	c.NoRope = nil
 	if c.Window == 0 {

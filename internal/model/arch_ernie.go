@@ -20,8 +20,8 @@ var ernie45 = architecture{
 	neighbours: true, interleaved: true,
 }
 
-// ernie45moe is Ernie 4.5 with experts behind first layers without, and some that all rows have. Experts are chosen by
-// a softmax over all of them and a bias.
+// ernie45moe is Ernie 4.5 with experts after dense first layers, alongside shared ones that all
+// rows use. Experts are chosen by a softmax over all of them and a bias.
 var ernie45moe = architecture{
 	name: "ernie4_5-moe", modelType: "ernie4_5_moe", class: "Ernie4_5_MoeForCausalLM",
 	keys: func() (r ggufkeys.Rules) {

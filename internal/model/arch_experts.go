@@ -11,7 +11,7 @@ import (
 
 const expertKeys = "expert_count expert_used_count"
 
-// mixtral is Mixtral: Mistral with experts. Its GGUF files say llama.
+// mixtral is Mixtral: Mistral with experts. Its GGUF files call it llama.
 var mixtral = architecture{
 	name: "llama", modelType: "mixtral", class: "MixtralForCausalLM",
 	keys: rmsAnd(expertKeys),
@@ -31,9 +31,9 @@ var mixtral = architecture{
 // qwen3moe is Qwen 3 with experts in all layers.
 var qwen3moe = architecture{
 	name: "qwen3moe", modelType: "qwen3_moe", class: "Qwen3MoeForCausalLM",
-	images: "qwen3vlmoe", // folders have experts' matrices turned
+	images: "qwen3vlmoe", // its folders have experts' matrices transposed
 	keys:   rmsAnd(expertKeys + " expert_feed_forward_length"),
-	fields: "num_local_experts", // as transformers 5 calls num_experts
+	fields: "num_local_experts", // transformers 5's name for num_experts
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 4, Experts: 128, Used: 8, ExpertFFN: 768,
 		IntermediateSize: 6144, SparseStep: 1},
 	prefix: layersPrefix, top: llamaTop,
@@ -91,8 +91,8 @@ var granitemoe = architecture{
 	readFields: granite.readFields, writeFields: granite.writeFields,
 }
 
-// olmoe is OLMoE: experts whose weights do not add up to 1, and norms of queries and keys of all heads
-// together.
+// olmoe is OLMoE: experts whose weights do not add up to 1, and norms of queries and keys across
+// all heads.
 var olmoe = architecture{
 	name: "olmoe", modelType: "olmoe", class: "OlmoeForCausalLM",
 	keys:     rmsAnd(expertKeys),

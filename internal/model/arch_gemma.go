@@ -39,15 +39,15 @@ var gemma2 = architecture{
 	check: func(c *Config) error { return c.checkGemma(46) },
 }
 
-// gemma3 is the text part of Gemma 3: norms of queries and keys, and a window with a rotation of
-// its own in five of six layers.
+// gemma3 is the text part of Gemma 3: norms of queries and keys, and a window with its own rotation
+// in five of six layers.
 var gemma3 = architecture{
 	name: "gemma3", modelType: "gemma3_text", class: "Gemma3ForCausalLM",
 	keys:   rmsAnd("attention.scale final_logit_softcapping rope.freq_base_swa " + windowPattern),
 	fields: "final_logit_softcapping rope_local_base_freq",
 	defaults: hfConfig{HiddenAct: "gelu_pytorch_tanh", RMSNormEps: 1e-6, KVHeads: 4, HeadDim: 256, Window: 4096,
 		QueryScalar: 256, LocalTheta: 1e4, WindowPattern: 6, Tied: true, hfRopes: hfRopes{defaultTheta: 1e6},
-		Heads: 8, VocabSize: 262208, MaxPositions: 131072}, // which published folders with a text_config leave out
+		Heads: 8, VocabSize: 262208, MaxPositions: 131072}, // left out in published folders with a text_config
 	prefix: layersPrefix, top: llamaTop,
 	layer:   append([]part{queryNorm, keyNorm}, gemmaLayer...),
 	biases:  map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
@@ -80,8 +80,8 @@ var gemmaLayer = []part{
 	ffnGate, ffnUp, ffnDown, ffnPost,
 }
 
-// impliedGemma sets what GGUF files do not say. The largest model, known by its layers, has another
-// scale of scores.
+// impliedGemma sets values that GGUF files do not state. The largest model, recognised by its
+// number of layers, has a different scale of scores.
 func (c *Config) impliedGemma(largest int) {
 	c.EmbedScale = math.Sqrt(float64(c.Hidden))
 	c.AttnScale = c.rootScale()
@@ -105,12 +105,12 @@ func (c *Config) readGemma(h *hfConfig) error {
 }
 
 func (c *Config) writeGemma(m map[string]any) error {
-	m["query_pre_attn_scalar"] = math.Round(1e3/(c.AttnScale*c.AttnScale)) / 1e3 // transformers 5 wants an integer
+	m["query_pre_attn_scalar"] = math.Round(1e3/(c.AttnScale*c.AttnScale)) / 1e3 // transformers 5 requires an integer
 	m["hidden_activation"] = m["hidden_act"]
 	return nil
 }
 
-// checkGemma refuses scales that GGUF files of the family do not have for other engines.
+// checkGemma refuses scales that other engines would not read from GGUF files of the family.
 func (c *Config) checkGemma(largest int) error {
 	x := *c
 	x.impliedGemma(largest)
@@ -121,7 +121,7 @@ func (c *Config) checkGemma(largest int) error {
 	return nil
 }
 
-// readLocalBase gives layers with a window a base of their own, if the file has one.
+// readLocalBase gives layers with a window their own base, if the file has one.
 func (c *Config) readLocalBase(k *keys) {
 	if base := k.float("rope.freq_base_swa", 0); base != 0 && c.Window > 0 {
 		local := c.Rope
@@ -136,7 +136,7 @@ func writeLocalBase(c *Config, set func(string, any)) {
 	}
 }
 
-// orNull is a number that config.json has as null where it is 0.
+// orNull returns x for config.json, with null for 0.
 func orNull(x float64) any {
 	if x == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // gemma4 is the text part of Gemma 4: heads of another width in layers without a window, last layers
-// that read others' keys and values, and a table that has something of each token for each layer.
+// that read other layers' keys and values, and a table with an entry for each token and layer.
 var gemma4 = architecture{
 	name: "gemma4", modelType: "gemma4_text", class: "Gemma4ForCausalLM",
 	keys: rmsAnd(`final_logit_softcapping rope.freq_base_swa rope.dimension_count_swa attention.key_length_swa
@@ -45,7 +45,7 @@ var gemma4unified = func() architecture {
 	return a
 }()
 
-// gemma4moe is Gemma 4 with experts beside its MLPs.
+// gemma4moe is Gemma 4 with experts alongside its MLPs.
 var gemma4moe = func() architecture {
 	a := gemma4
 	a.keys.Obeyed = slices.Concat(a.keys.Obeyed, strings.Fields(expertKeys+" expert_feed_forward_length"))
@@ -95,8 +95,8 @@ var (
 	}
 )
 
-// impliedGemma4 sets what GGUF files need not say. Layers without a window rotate a quarter of the
-// pairs of dimensions.
+// impliedGemma4 sets values that GGUF files need not state. Layers without a window rotate a
+// quarter of the pairs of dimensions.
 func (c *Config) impliedGemma4() {
 	c.EmbedScale = math.Sqrt(float64(c.Hidden))
 	c.AttnScale = 1
@@ -113,10 +113,10 @@ func (c *Config) SetGemma4Layers(headDim, kvHeads int) {
 	c.LocalRope.Dims = headDim
 }
 
-// unrotated is the factor of frequencies of pairs that are not rotated.
+// unrotated is the frequency divisor of pairs that are not rotated.
 const unrotated = 1e30
 
-// proportional are the factors of frequencies of which a share of the pairs is rotated.
+// proportional returns the frequency divisors with which a share of the pairs is rotated.
 func proportional(dims int, share float64) []float32 {
 	f := make([]float32, dims/2)
 	for i := range f {
@@ -129,7 +129,7 @@ func proportional(dims int, share float64) []float32 {
 }
 
 func (c *Config) readGemma4Keys(k *keys) {
-	c.Rope.Factors = nil // the file's tensor has them
+	c.Rope.Factors = nil // they are in the file's tensor
 	c.LocalHeadDim = k.int("attention.key_length_swa", c.HeadDim)
 	if v := k.int("attention.value_length_swa", c.LocalHeadDim); v != c.LocalHeadDim {
 		k.refuse("attention.value_length_swa", fmt.Sprintf("is %d, and key %q %d", v,
@@ -138,7 +138,7 @@ func (c *Config) readGemma4Keys(k *keys) {
 	c.LocalRope = &RopeConfig{Base: k.float("rope.freq_base_swa", 1e4), Dims: k.int("rope.dimension_count_swa",
 		c.LocalHeadDim), Scale: 1}
 	c.Sharing = k.int("attention.shared_kv_layers", 0)
-	if k.prefix != c.Arch+"." { // of a head, of which no layer has its own
+	if k.prefix != c.Arch+"." { // of a head, whose layers have no keys and values
 		c.Borrows = c.Sharing == c.Layers
 		c.Sharing, c.LogitCap = 0, 0
 	}
@@ -206,7 +206,7 @@ func (c *Config) writeGemma4Keys(set func(string, any)) {
 	if c.Experts > 0 {
 		set("expert_feed_forward_length", uint32(c.ExpertFFN))
 	}
-	if c.LogitCap == 0 { // without the key it is 30
+	if c.LogitCap == 0 { // the default without the key is 30
 		set("final_logit_softcapping", float32(0))
 	}
 	heads, widths := make([]uint32, c.Layers), make([]uint32, c.Layers)
@@ -219,7 +219,7 @@ func (c *Config) writeGemma4Keys(set func(string, any)) {
 	}
 }
 
-// hfLayer is what a layer has of its own, as newer files of transformers say it.
+// hfLayer holds the fields of a single layer, as newer versions of transformers write them.
 type hfLayer struct {
 	HeadDim int `json:"head_dim"`
 	KVHeads int `json:"num_key_value_heads"`
@@ -262,7 +262,7 @@ func readGemma4(h *hfConfig, c *Config) error {
 	return c.readGemma4Rope(h.Params)
 }
 
-// readLayerFields reads what a folder says layer by layer: of all layers without a window the same.
+// readLayerFields reads the fields that a folder states layer by layer: all layers without a window must agree.
 func (c *Config) readLayerFields(layers map[string]hfLayer) error {
 	for i := range c.Layers {
 		l, ok := layers[strconv.Itoa(i)]
@@ -371,7 +371,7 @@ func writeGemma4(c *Config, m map[string]any) error {
 // firstWindowed is the first layer with a window.
 func (c *Config) firstWindowed() int { return max(0, slices.Index(c.Windowed, true)) }
 
-// attentionKind is the kind of a layer in config.json.
+// attentionKind returns the kind of a layer in config.json.
 func attentionKind(windowed bool) string {
 	if windowed {
 		return "sliding_attention"
@@ -379,7 +379,7 @@ func attentionKind(windowed bool) string {
 	return "full_attention"
 }
 
-// checkGemma4 refuses what files of Gemma 4 do not have.
+// checkGemma4 refuses values that files of Gemma 4 do not have.
 func (c *Config) checkGemma4() error {
 	switch {
 	case c.Window == 0 || c.windowed(c.Layers-1):

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// glm4 is GLM-4-0414: norms before and after each half, gate and up in one tensor, a half of each head
-// rotated.
+// glm4 is GLM-4-0414: norms before and after each half, gate and up in one tensor, half of each
+// head rotated.
 var glm4 = architecture{
 	name: "glm4", modelType: "glm4", class: "Glm4ForCausalLM",
 	keys:     rmsKeys,
@@ -17,7 +17,7 @@ var glm4 = architecture{
 		attnNorm, query, key, value, attnOutput,
 		{name: "post_attention_norm", folder: "post_self_attn_layernorm", out: hidden},
 		ffnNorm,
-		{name: "ffn_up", folder: "mlp.gate_up_proj", out: inner2, in: hidden}, // the gate's rows first
+		{name: "ffn_up", folder: "mlp.gate_up_proj", out: inner2, in: hidden}, // the gate's rows come first
 		ffnDown,
 		{name: "post_ffw_norm", folder: "post_mlp_layernorm", out: hidden},
 	},
@@ -27,14 +27,14 @@ var glm4 = architecture{
 	writeFields: writeRotatedShare,
 }
 
-// writeRotatedShare writes how much of each head is rotated.
+// writeRotatedShare writes the share of each head that is rotated.
 func writeRotatedShare(c *Config, m map[string]any) error {
 	m["partial_rotary_factor"] = floating(share(c.Rope.Dims, c.HeadDim))
 	return nil
 }
 
-// glm4moe is GLM-4.5, 4.6 and 4.7: experts beside one that all rows have, chosen by σ and a bias, after first
-// layers without; a half of each head rotated.
+// glm4moe is GLM-4.5, 4.6 and 4.7: experts chosen by σ and a bias, alongside a shared one that all
+// rows use, after dense first layers; half of each head is rotated.
 var glm4moe = architecture{
 	name: "glm4moe", modelType: "glm4_moe", class: "Glm4MoeForCausalLM",
 	keys:   rmsAnd(groupedKeys),
@@ -72,7 +72,7 @@ var glm4moe = architecture{
 
 func withHeadNorms(c *Config, _ int) bool { return c.HeadNorms }
 
-// groupedKeys are the keys of experts after first layers without, in groups, beside one that all rows have.
+// groupedKeys are the keys of grouped experts after dense first layers, alongside a shared one that all rows use.
 const groupedKeys = expertKeys + ` expert_feed_forward_length expert_shared_count leading_dense_block_count expert_gating_func
 	expert_weights_norm expert_weights_scale expert_group_count expert_group_used_count`
 
@@ -80,11 +80,11 @@ func isDense(c *Config, layer int) bool { return layer < c.Dense }
 
 func isSparse(c *Config, layer int) bool { return layer >= c.Dense }
 
-// groupedParts are the MLPs of first layers, and the others' experts. Of those that are chosen by σ there is a bias.
+// groupedParts are the MLPs of the first layers, and the experts of the others. Experts chosen by σ have a bias.
 var groupedParts = grouped(part{folder: "mlp.gate.e_score_correction_bias",
 	when: func(c *Config, layer int) bool { return layer >= c.Dense && c.Rule.Sigmoid }})
 
-// grouped are the same parts with another bias, which is added where experts are chosen.
+// grouped returns the same parts with another bias, which is added when experts are chosen.
 func grouped(bias part) []part {
 	bias.name = "exp_probs_b"
 	bias.ending = ".bias"
@@ -99,7 +99,7 @@ func grouped(bias part) []part {
 		part{name: "ffn_down_shexp", folder: "mlp.shared_experts.down_proj", out: hidden, in: sharedInner}))
 }
 
-// only gives parts to some layers.
+// only restricts parts to some layers.
 func only(when func(c *Config, layer int) bool, parts ...part) (list []part) {
 	for _, p := range parts {
 		p.when = when
@@ -131,7 +131,7 @@ func (c *Config) readGrouped(k *keys) {
 	c.checkGroups(k)
 }
 
-// checkGrouped refuses first layers that are too many, and none that all rows have, which a key counts.
+// checkGrouped refuses too many first layers, and a lack of shared experts, whose number is in the key shared.
 func (c *Config) checkGrouped(k *keys, shared string) {
 	switch {
 	case c.SharedFFN <= 0:

@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
-// gptneox is GPT-NeoX and Pythia: LayerNorm, biases everywhere, an MLP without a gate, a part of
+// gptneox is GPT-NeoX and Pythia: LayerNorm, biases everywhere, an MLP without a gate, and part of
 // each head rotated.
 var gptneox = architecture{
 	name: "gptneox", modelType: "gpt_neox", class: "GPTNeoXForCausalLM",

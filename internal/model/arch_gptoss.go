@@ -7,8 +7,8 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// gptOSS is gpt-oss: experts with biases and a clamped SwiGLU, sinks of attention, a window in every
-// other layer. Its folders have experts in MXFP4 or transposed (folderparam.go).
+// gptOSS is gpt-oss: experts with biases and a clamped SwiGLU, attention sinks, and a window in
+// every other layer. Its folders have experts in MXFP4 or transposed (folderparam.go).
 var gptOSS = architecture{
 	name: "gpt-oss", modelType: "gpt_oss", class: "GptOssForCausalLM",
 	keys: rmsAnd(expertKeys + " expert_feed_forward_length rope.freq_base_swa " + windowPattern),
@@ -42,7 +42,7 @@ var gptOSS = architecture{
 		case h.Quantization != nil && h.Quantization.Method != "mxfp4":
 			return fmt.Errorf("quantization_config has the quant_method %q: want mxfp4, or a folder whose weights are F32, F16 or BF16",
 				h.Quantization.Method)
-		case h.Scaling == nil && h.Params == nil: // transformers then takes gpt-oss-20b's
+		case h.Scaling == nil && h.Params == nil: // transformers then uses those of gpt-oss-20b
 			return errors.New(`rope_scaling is missing: take it from the original config.json, ` +
 				`or set {"rope_type": "default"} if positions are not scaled`)
 		}

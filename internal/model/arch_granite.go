@@ -13,7 +13,7 @@ import (
 // residuals and logits.
 var granite = architecture{
 	name: "granite", modelType: "granite", class: "GraniteForCausalLM",
-	// llama.cpp's files of Granite 4 have those of layers of Mamba-2 too, which dense ones have none of
+	// llama.cpp also writes the keys of Mamba-2 layers to files of Granite 4; dense models have no such layers
 	keys: func() ggufkeys.Rules {
 		r := graniteKeys
 		r.Obeyed = append(slices.Clone(r.Obeyed), sharedWidth)
@@ -36,7 +36,7 @@ var granite = architecture{
 	},
 	writeKeys: func(c *Config, set func(string, any)) {
 		set("rope.scaling.finetuned", c.NoRope == nil)
-		if c.LogitScale == 0 { // which llama.cpp wants
+		if c.LogitScale == 0 { // llama.cpp requires it
 			set("logit_scale", float32(1))
 		}
 	},
@@ -54,23 +54,23 @@ var granite = architecture{
 var graniteKeys = rmsAnd("attention.scale embedding_scale residual_scale logit_scale rope.scaling.finetuned")
 
 func readGraniteKeys(k *keys, c *Config) {
-	if !k.bool("rope.scaling.finetuned", true) { // llama.cpp's sign of a model that does not rotate
+	if !k.bool("rope.scaling.finetuned", true) { // llama.cpp's mark of a model that does not rotate
 		c.NoRope = everyNth(c.Layers, 1)
 	}
 }
 
-// sharedWidth is the key of the width of experts that all rows have. Files of Granite 4 without experts have it too.
+// sharedWidth is the key of the width of experts that all rows use. Files of Granite 4 without experts also have it.
 const sharedWidth = "expert_shared_feed_forward_length"
 
-// wantSharedWidth refuses, in a file without experts, a width of theirs that is not the MLP's.
+// wantSharedWidth refuses, in a file without experts, a shared width that differs from the MLP's.
 func wantSharedWidth(k *keys, c *Config) {
 	if n := k.int(sharedWidth, c.FFN); n != c.FFN {
 		k.refuse(sharedWidth, "is not feed_forward_length, in a model without experts")
 	}
 }
 
-// granite4 is the dense Granite 4 in folders, which have names of a family with experts and layers
-// of other kinds. Its GGUF files say granite.
+// granite4 is the dense Granite 4 in folders, which use the names of a family with experts and
+// layers of other kinds. Its GGUF files call it granite.
 var granite4 = architecture{
 	name: "granite", modelType: "granitemoehybrid", class: "GraniteMoeHybridForCausalLM",
 	keys: granite.keys, fields: granite.fields, defaults: granite.defaults,
@@ -110,7 +110,7 @@ func (c *Config) writeMultipliers(m map[string]any) {
 	}
 }
 
-// readPositionType reads whether positions are rotated in at all.
+// readPositionType reads whether positions are rotated in.
 func readPositionType(h *hfConfig, c *Config) error {
 	switch h.PositionType {
 	case "rope":

@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// lfm2 is LFM2 and LFM2.5: most layers have a short convolution in place of attention.
+// lfm2 is LFM2 and LFM2.5: most layers have a short convolution instead of attention.
 var lfm2 = architecture{
 	name: "lfm2", modelType: "lfm2", class: "Lfm2ForCausalLM",
 	keys:   rmsAnd("shortconv.l_cache"),
@@ -81,7 +81,7 @@ func (b *builder) shortConv(name func(part string) string) (nn.Recurrent, nn.Lin
 	return conv, b.linear(name("shortconv.out_proj"), d, d)
 }
 
-// convolution is a depthwise one over n channels, of which a tensor has a row for each.
+// convolution builds a depthwise convolution over n channels; its tensor has one row for each.
 func (b *builder) convolution(name string, n int) nn.Convolution {
 	taps := make([][]float32, b.c.Kernel)
 	for t := range taps {

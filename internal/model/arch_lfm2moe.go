@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// lfm2moe is LFM2 with experts, chosen by σ and a bias, after first layers without.
+// lfm2moe is LFM2 with experts, chosen by σ and a bias, after dense first layers.
 var lfm2moe = func() architecture {
 	a := lfm2
 	a.name = "lfm2moe"
 	a.modelType, a.class = "lfm2_moe", "Lfm2MoeForCausalLM"
 	a.keys = rmsAnd("shortconv.l_cache expert_feed_forward_length leading_dense_block_count expert_gating_func " + expertKeys)
-	a.keys.Ignored = append(slices.Clone(a.keys.Ignored), "expert_weights_norm") // they add up to 1
+	a.keys.Ignored = append(slices.Clone(a.keys.Ignored), "expert_weights_norm") // weights always add up to 1
 	a.fields = strings.Join([]string{a.fields, "num_experts"}, " ")
 	a.experts = "num_experts"
 	a.defaults.AdjustFFN = false

@@ -1,6 +1,6 @@
 package model
 
-// llama is Llama 2 and 3, and what was made with their code: SmolLM2, Mistral before Ministral 3,
+// llama is Llama 2 and 3, and models built with their code: SmolLM2, Mistral before Ministral 3,
 // TinyLlama.
 var llama = architecture{
 	name: "llama", modelType: "llama", class: "LlamaForCausalLM",

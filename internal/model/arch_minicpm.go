@@ -14,7 +14,7 @@ var minicpm = architecture{
 	biases:     map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
 	neighbours: true,
 
-	implied: func(c *Config) { // of early files, which are of one family
+	implied: func(c *Config) { // of early files, all of one family
 		c.EmbedScale = 12
 		c.ResidualScale = 1.4 / math.Sqrt(float64(c.Layers))
 		c.LogitScale = float64(c.Hidden) / 256

@@ -7,8 +7,7 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// mistral is Mistral in folders. Its GGUF files say llama; other engines do not read a window
-// there.
+// mistral is Mistral in folders. Its GGUF files call it llama; other engines read no window there.
 var mistral = architecture{
 	name: "llama", modelType: "mistral", class: "MistralForCausalLM",
 	keys:     rmsKeys,
@@ -17,7 +16,7 @@ var mistral = architecture{
 	neighbours: true, window: 1, listed: true,
 }
 
-// mistral3 is Ministral 3: YaRN, and queries that grow with their position.
+// mistral3 is Ministral 3: YaRN, and queries that are scaled by their position.
 var mistral3 = architecture{
 	name: "mistral3", modelType: "ministral3", class: "Ministral3ForCausalLM",
 	keys:     rmsAnd("attention.scale attention.temperature_scale"),
@@ -61,7 +60,7 @@ var mistral3 = architecture{
 	},
 }
 
-// setTemper lets queries grow with every original context that their position is beyond.
+// setTemper makes queries grow with every multiple of the original context that their position passes.
 func (c *Config) setTemper(scale float64) {
 	length := cmp.Or(c.Rope.Original, c.Context)
 	if scale != 0 {

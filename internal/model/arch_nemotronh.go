@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// nemotronH is Nemotron-H and Nemotron Nano 2: a layer is Mamba-2, or attention without rotation, or an MLP.
+// nemotronH is Nemotron-H and Nemotron Nano 2: each layer is Mamba-2, attention without rotation, or an MLP.
 var nemotronH = architecture{
 	name: "nemotron_h", modelType: "nemotron_h", class: "NemotronHForCausalLM",
 	keys: rmsAnd(mambaKeys),
@@ -39,14 +39,14 @@ var nemotronH = architecture{
 	check:       checkNemotron,
 }
 
-// nemotronHMoE is Nemotron 3: Nemotron-H with experts in place of MLPs.
+// nemotronHMoE is Nemotron 3: Nemotron-H with experts instead of MLPs.
 var nemotronHMoE = func() architecture {
 	a := nemotronH
 	a.name = "nemotron_h_moe"
 	a.aheadTwo = true
 	a.keys = rmsAnd(mambaKeys + " " + expertKeys + ` expert_feed_forward_length expert_shared_feed_forward_length expert_gating_func
 		expert_weights_norm expert_weights_scale expert_group_count expert_group_used_count moe_latent_size`)
-	a.keys.Ignored = append(slices.Clone(a.keys.Ignored), "expert_shared_count") // they are one MLP of the width given
+	a.keys.Ignored = append(slices.Clone(a.keys.Ignored), "expert_shared_count") // they form one MLP of the given width
 	a.defaults.RoutedExperts, a.defaults.Used = 8, 2
 	a.defaults.ExpertFFN, a.defaults.SharedExpert = 7688, 7688
 	a.defaults.RoutedScale, a.defaults.NormTopK = 1, true
@@ -69,7 +69,7 @@ var nemotronHMoE = func() architecture {
 	return a
 }()
 
-// nemotronLayer is the parts of a layer but MLPs and experts.
+// nemotronLayer is the parts of a layer, except MLPs and experts.
 var nemotronLayer = slices.Concat([]part{{name: "attn_norm", folder: "norm", out: hidden}},
 	mambaParts("mixer.", (*Config).recurrent),
 	only((*Config).attends,
@@ -78,11 +78,11 @@ var nemotronLayer = slices.Concat([]part{{name: "attn_norm", folder: "norm", out
 		part{name: "attn_v", folder: "mixer.v_proj", out: keyHeads, in: hidden},
 		part{name: "attn_output", folder: "mixer.o_proj", out: hidden, in: queries}))
 
-// blockTypes are the kinds of layers by letters and by the names of the two ways to list them.
+// blockTypes are the kinds of layers, by their letters and by the names in the two lists that folders may have.
 var blockTypes = map[string]string{"M": "mamba", "*": "attention", "-": "mlp", "E": "moe", "linear_attention": "mamba",
 	"full_attention": "attention"}
 
-// blocks are the kinds of layers that a folder lists.
+// blocks returns the kinds of layers that a folder lists.
 func (h *hfConfig) blocks() []string {
 	list := h.BlockTypes
 	if h.Pattern != "" {
@@ -99,7 +99,7 @@ func (h *hfConfig) blocks() []string {
 
 func (h *hfConfig) hasExperts() bool { return slices.Contains(h.blocks(), "moe") }
 
-// setStill gives c a rotation of no layer.
+// setStill turns rotation off in all layers of c.
 func (c *Config) setStill() {
 	c.Rope = RopeConfig{Base: 10000, Dims: c.HeadDim, Scale: 1, Neighbours: true}
 	c.NoRope = everyNth(c.Layers, 1)
@@ -175,7 +175,7 @@ func writeNemotronKeys(c *Config, set func(string, any)) {
 func readNemotronFields(h *hfConfig, c *Config) error {
 	c.setStill()
 	c.NormEps = float32(h.NormEpsilon)
-	c.Kernel = cmp.Or(h.MambaKernel, h.ConvKernel) // an older name first, as transformers has it
+	c.Kernel = cmp.Or(h.MambaKernel, h.ConvKernel) // the older name takes precedence, as in transformers
 	c.Mamba = MambaConfig{Heads: h.StateHeads, Groups: cmp.Or(h.MambaGroups, h.StateGroups), HeadDim: h.StateHeadDim,
 		StateDim: h.StateSize}
 	c.Bare, c.Recurrent = make([]bool, c.Layers), make([]bool, c.Layers)

@@ -6,7 +6,7 @@ import (
 )
 
 // olmo2 is OLMo 2, and OLMo 3 in GGUF files: norms after attention and MLP instead of before, and
-// norms of queries and keys of all heads together. Layers with a window do not scale positions.
+// norms of queries and keys across all heads. Layers with a window do not scale positions.
 var olmo2 = architecture{
 	name: "olmo2", modelType: "olmo2", class: "Olmo2ForCausalLM",
 	keys:     rmsAnd(windowPattern + " rope.freq_base_swa"),
@@ -29,7 +29,7 @@ var olmo2 = architecture{
 var olmo3 = architecture{
 	name: "olmo2", modelType: "olmo3", class: "Olmo3ForCausalLM",
 	keys:     olmo2.keys,
-	fields:   "rope_local_base_freq", // in rope_parameters alone
+	fields:   "rope_local_base_freq", // only in rope_parameters
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, Window: 4096},
 	prefix:   layersPrefix, top: llamaTop, layer: olmoLayer,
 	biases: olmo2.biases,
@@ -55,7 +55,7 @@ var olmoLayer = []part{
 	attnOutput, attnPost, ffnGate, ffnUp, ffnDown, ffnPost,
 }
 
-// setLocalRope gives layers with a window a rotation without scaling, of a base.
+// setLocalRope gives layers with a window an unscaled rotation with the given base.
 func (c *Config) setLocalRope(base float64) {
 	if c.Window > 0 {
 		c.LocalRope = &RopeConfig{Base: base, Dims: c.Rope.Dims, Neighbours: c.Rope.Neighbours, Scale: 1}

@@ -1,7 +1,7 @@
 package model
 
-// phi3 is Phi 3, 3.5 and 4, mini too: fused projections, longrope, and a part of each head rotated.
-// A window is obeyed, as transformers does; llama.cpp ignores it.
+// phi3 is Phi 3, 3.5 and 4, including mini: fused projections, longrope, and part of each head
+// rotated. A window is applied, as in transformers; llama.cpp ignores it.
 var phi3 = architecture{
 	name: "phi3", modelType: "phi3", class: "Phi3ForCausalLM",
 	keys:     rmsKeys,
@@ -11,7 +11,7 @@ var phi3 = architecture{
 		attnNorm, ffnNorm,
 		{name: "attn_qkv", folder: "self_attn.qkv_proj", out: qkv, in: hidden},
 		attnOutput,
-		{name: "ffn_up", folder: "mlp.gate_up_proj", out: inner2, in: hidden}, // the gate's rows first
+		{name: "ffn_up", folder: "mlp.gate_up_proj", out: inner2, in: hidden}, // the gate's rows come first
 		ffnDown,
 	},
 	square: true, rotated: 1, window: 1, listed: true,

@@ -1,6 +1,6 @@
 package model
 
-// qwen2 is Qwen 1.5, 2 and 2.5: biases of queries, keys and values.
+// qwen2 is Qwen 1.5, 2 and 2.5: queries, keys and values have biases.
 var qwen2 = architecture{
 	name: "qwen2", modelType: "qwen2", class: "Qwen2ForCausalLM",
 	images:   "qwen2vl qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text",
@@ -11,7 +11,7 @@ var qwen2 = architecture{
 	square: true,
 }
 
-// mimo is Xiaomi's MiMo: Qwen 2's layers, and one behind them that drafts (Config.Ahead).
+// mimo is Xiaomi's MiMo: Qwen 2's layers, followed by one that drafts (Config.Ahead).
 var mimo = architecture{
 	name: "qwen2", modelType: "mimo", class: "MiMoForCausalLM",
 	keys:     rmsKeys,

@@ -11,7 +11,7 @@ import (
 )
 
 // qwen35 is the dense Qwen 3.5 and 3.6: three of four layers are gated DeltaNet, the others have
-// attention with gates. Positions of texts are the same in all three of its dimensions.
+// attention with gates. In texts, positions are the same in all three dimensions.
 var qwen35 = architecture{
 	name: "qwen35", modelType: "qwen3_5_text", class: "Qwen3_5ForCausalLM",
 	keys:   qwen35Keys,
@@ -34,7 +34,7 @@ var qwen35 = architecture{
 var deltaNorms = []part{attnNorm, {name: "post_attention_norm", folder: "post_attention_layernorm",
 	as: "ffn_norm", out: hidden}}
 
-// deltaParts are those of layers of gated DeltaNet, gatedParts those of the others' attention.
+// deltaParts are the parts of layers of gated DeltaNet, gatedParts those of the attention in the others.
 var (
 	deltaParts = only((*Config).recurrent,
 		part{name: "attn_qkv", folder: "linear_attn.in_proj_qkv", out: deltaChannels, in: hidden, tiled: true},
@@ -55,10 +55,10 @@ var (
 		attnOutput, queryNorm, keyNorm)
 )
 
-// qwen35text is a folder with towers for images beside the text model, whose fields are in text_config.
+// qwen35text is a folder with vision towers alongside the text model, whose fields are in text_config.
 var qwen35text = nestedText(qwen35, "qwen3_5", "Qwen3_5ForConditionalGeneration")
 
-// nestedText is an architecture whose folders have towers beside the text model, and its fields in text_config.
+// nestedText is an architecture whose folders have towers alongside the text model, with its fields in text_config.
 func nestedText(a architecture, modelType, class string) architecture {
 	a.modelType, a.class = modelType, class
 	a.prefix = "model.language_model.layers."
@@ -76,7 +76,7 @@ func nestedText(a architecture, modelType, class string) architecture {
 const deltaKeys = `ssm.conv_kernel ssm.state_size ssm.group_count ssm.time_step_rank ssm.inner_size
 	full_attention_interval attention.recurrent_layers`
 
-// qwen35Keys allow any sections of the rotation: texts have one position in all of them.
+// qwen35Keys allow any sections of the rotation: in texts, all sections have the same position.
 var qwen35Keys = func() ggufkeys.Rules {
 	r := rmsAnd(deltaKeys)
 	r.Ignored = append(slices.Clone(r.Ignored), "rope.dimension_sections")
@@ -103,7 +103,7 @@ func readDeltaKeys(k *keys, c *Config) {
 	}
 }
 
-// allBut is true of all but every n-th layer.
+// allBut returns a list that is true except for every n-th layer.
 func allBut(layers, n int) []bool {
 	list := everyNth(layers, max(n, 1))
 	for i := range list {
@@ -112,7 +112,7 @@ func allBut(layers, n int) []bool {
 	return list
 }
 
-// interval is n where every n-th layer alone has attention, and else 0.
+// interval returns n if exactly every n-th layer has attention, else 0.
 func (c *Config) interval() int {
 	n := 1 + slices.Index(c.Recurrent, false)
 	if n == 0 || !slices.Equal(c.Recurrent, allBut(c.Layers, n)) {
@@ -131,7 +131,7 @@ func writeDeltaKeys(c *Config, set func(string, any)) {
 	set("rope.dimension_sections", []int32{int32(c.Rope.Dims / 2), 0, 0, 0})
 	set("full_attention_interval", uint32(cmp.Or(c.interval(), 4)))
 	if c.interval() == 0 {
-		list := make([]bool, c.Layers+c.Ahead) // c lists no more than it must
+		list := make([]bool, c.Layers+c.Ahead) // c.Recurrent may be shorter
 		copy(list, c.Recurrent)
 		set("attention.recurrent_layers", list)
 	}

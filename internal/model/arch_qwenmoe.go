@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// qwen35moe is Qwen 3.5 and 3.6 with experts in all layers, beside one that all rows have.
+// qwen35moe is Qwen 3.5 and 3.6 with experts in all layers, alongside a shared one that all rows use.
 var qwen35moe = func() architecture {
 	a := qwen35
 	a.name = "qwen35moe"
@@ -27,10 +27,10 @@ var qwen35moe = func() architecture {
 		together(expertDown, "mlp.experts.down_proj", 0))
 }()
 
-// qwen35moeText is a folder with towers beside the text model.
+// qwen35moeText is a folder with towers alongside the text model.
 var qwen35moeText = nestedText(qwen35moe, "qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration")
 
-// qwen3next is Qwen 3 Next, which came before Qwen 3.5: some products are together, and neighbouring
+// qwen3next is Qwen 3 Next, the predecessor of Qwen 3.5: some products are fused, and neighbouring
 // value heads share a key head in GGUF files too.
 var qwen3next = func() architecture {
 	a := qwen35
@@ -67,8 +67,8 @@ var qwen3next = func() architecture {
 	return a
 }()
 
-// withSharedExpert puts experts in the place of the MLP of a Qwen with recurrent layers, and beside them one that
-// all rows have, whose results are multiplied by σ of a gate.
+// withSharedExpert replaces the MLP of a Qwen with recurrent layers by experts, alongside a shared
+// one that all rows use, whose results are multiplied by σ of a gate.
 func withSharedExpert(a architecture, parts ...part) architecture {
 	a.keys.Obeyed = slices.Concat(a.keys.Obeyed, strings.Fields(expertKeys+
 		" expert_feed_forward_length expert_shared_feed_forward_length"))

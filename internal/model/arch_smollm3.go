@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// smollm3 is SmolLM3: positions are not rotated in in every fourth layer.
+// smollm3 is SmolLM3: every fourth layer rotates no positions in.
 var smollm3 = architecture{
 	name: "smollm3", modelType: "smollm3", class: "SmolLM3ForCausalLM",
 	keys: rmsAnd("attention.scale"),
@@ -53,7 +53,7 @@ var smollm3 = architecture{
 	},
 }
 
-// everyNth is true of every n-th layer.
+// everyNth returns a list that is true for every n-th layer.
 func everyNth(layers, n int) []bool {
 	list := make([]bool, layers)
 	for i := range list {

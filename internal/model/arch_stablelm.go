@@ -7,13 +7,13 @@ import (
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
-// stablelm is StableLM 3B and StableLM 2 1.6B: LayerNorm with a gated MLP, a part of each head rotated. The 12B model,
-// with norms of queries and keys and parallel halves, is refused: it lacks the norm before the MLP.
+// stablelm is StableLM 3B and StableLM 2 1.6B: LayerNorm with a gated MLP, part of each head rotated. The 12B
+// model, with norms of queries and keys and parallel halves, is refused: it lacks the norm before the MLP.
 var stablelm = architecture{
 	name: "stablelm", modelType: "stablelm", class: "StableLmForCausalLM",
 	keys: ggufkeys.Rules{
 		Obeyed: strings.Fields("attention.layer_norm_epsilon"),
-		// Converters set the second even for models whose halves are not parallel; the tensors say.
+		// Converters set the second even for models whose halves are not parallel; the tensors tell them apart.
 		Ignored: strings.Fields("attention.layer_norm_rms_epsilon use_parallel_residual"),
 	},
 	defaults: hfConfig{HiddenAct: "silu", LayerNormEps: 1e-5, KVHeads: 32},

@@ -1,4 +1,4 @@
-// Layers of a head that read the keys and values of its target's layers.
+// Layers of a head that read the keys and values of the target's layers.
 
 package model
 
@@ -8,9 +8,9 @@ import (
 	"math"
 )
 
-// ParseBorrowing reads the layers of a head that has no keys and values of its own, from the object
-// of config.json that describes them as a model's: Gemma 4's assistants say there that all layers
-// read those of others.
+// ParseBorrowing reads the layers of a head without keys and values of its own from the object of
+// config.json that describes them like a model's: in Gemma 4's assistants, it states that all
+// layers read those of other layers.
 func ParseBorrowing(data []byte) (Config, error) {
 	var fields map[string]json.RawMessage
 	if err := decode(data, &fields); err != nil {
@@ -48,9 +48,9 @@ func ParseBorrowing(data []byte) (Config, error) {
 	return c, nil
 }
 
-// BorrowedFrom is, of each layer of c, which Borrows, the target's whose keys and values it reads:
-// the last with a window, or the last without, as it is itself. A layer that reads another's stands
-// for that (nn.Pages.Sources). The error says what differs.
+// BorrowedFrom returns, for each layer of c, which must Borrow, the target's layer whose keys and
+// values it reads: the last with a window if the layer has one, else the last without. A target
+// layer that reads another's stands for it (nn.Pages.Sources). The error states the difference.
 func (c *Config) BorrowedFrom(target *Config) (layers []int, err error) {
 	for i := range c.Layers {
 		from := target.Layers - 1
@@ -71,8 +71,8 @@ func (c *Config) BorrowedFrom(target *Config) (layers []int, err error) {
 	return layers, nil
 }
 
-// Borrowing is the shape of layers, so many wide, that read the keys and values of a target's: those
-// with a window, and one without at the end.
+// Borrowing returns the shape of layers, hidden wide, that read the keys and values of a target's
+// layers: all have a window, except the last.
 func (c *Config) Borrowing(layers, hidden, ffn int) Config {
 	b := *c
 	b.Name, b.Folder = "", ""

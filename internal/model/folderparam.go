@@ -10,19 +10,19 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Some tensors of gpt-oss are parameters of no module in transformers. Their names have no .weight,
-// and a bias is NAME_bias. Experts' matrices are transposed there: inputs × outputs. Or they are
-// MXFP4, as NAME_blocks (experts, outputs, blocks, 16 bytes) and NAME_scales (experts, outputs,
-// blocks). A byte of such a block has two neighbours, the first in its low bits; a byte of GGUF's
-// has elements i and i + 16. Gate and up share a tensor: their rows alternate.
+// Some tensors of gpt-oss are parameters that belong to no module in transformers. Their names lack
+// .weight, and a bias is called NAME_bias. Experts' matrices are transposed there: inputs ×
+// outputs. Or they are MXFP4, as NAME_blocks (experts, outputs, blocks, 16 bytes) and NAME_scales
+// (experts, outputs, blocks). A byte of such a block has two neighbours, the first in its low bits;
+// a byte of GGUF's has elements i and i + 16. Gate and up share a tensor: their rows alternate.
 
-// mxfp4Blocks and mxfp4Scales end the names of the two tensors that a matrix in MXFP4 is.
+// mxfp4Blocks and mxfp4Scales are the endings of the two tensors that make up a matrix in MXFP4.
 const (
 	mxfp4Blocks = "_blocks"
 	mxfp4Scales = "_scales"
 )
 
-// folderEnding is how the folder's name of a tensor ends that GGUF files end with .weight or .bias.
+// folderEnding returns the ending in folders of a tensor that ends in .weight or .bias in GGUF files.
 func folderEnding(param bool, ending string) string {
 	switch {
 	case !param:
@@ -33,7 +33,7 @@ func folderEnding(param bool, ending string) string {
 	return ""
 }
 
-// InFolder is the folder's name of the part with an ending of GGUF's.
+// InFolder returns the folder's name of the part, given an ending of GGUF's.
 func (p *Part) InFolder(ending string) string { return p.Folder + p.inFolder(ending) }
 
 func (p *Part) inFolder(ending string) string {
@@ -43,10 +43,10 @@ func (p *Part) inFolder(ending string) string {
 	return folderEnding(p.Param, ending)
 }
 
-// halves is how many parts share the folder's tensor.
+// halves returns how many parts share the folder's tensor.
 func (p *Part) halves() int { return 1 + min(p.Half, 1) }
 
-// fromParam is FromFolder of a parameter.
+// fromParam is FromFolder for a parameter.
 func (p *Part) fromParam(f *safetensors.File, ending string) (t tensor.Tensor, names []string, err error) {
 	name := p.InFolder(ending)
 	_, ok := f.Tensor(name)
@@ -68,7 +68,7 @@ func (p *Part) fromParam(f *safetensors.File, ending string) (t tensor.Tensor, n
 		if t, err = t.ReadAll(); err != nil {
 			return t, nil, err
 		}
-		t.Shape = []int{p.Experts, rows, 1} // a row for each element
+		t.Shape = []int{p.Experts, rows, 1} // one row per element
 		t, err = p.alternate(t).ReadAll()
 		t.Shape = t.Shape[:2]
 		return t, []string{name}, err
@@ -80,7 +80,7 @@ func (p *Part) fromParam(f *safetensors.File, ending string) (t tensor.Tensor, n
 	return t, []string{name}, err
 }
 
-// wantShape returns an error where a folder's tensor has another shape.
+// wantShape returns an error if a folder's tensor has another shape.
 func wantShape(t tensor.Tensor, shape ...int) error {
 	if !slices.Equal(t.Shape, shape) {
 		return fmt.Errorf("tensor %s has shape %v: want %v for this model", fileerr.Quote(t.Name), t.Shape, shape)
@@ -88,7 +88,7 @@ func wantShape(t tensor.Tensor, shape ...int) error {
 	return nil
 }
 
-// alternate is t without the rows of the other half.
+// alternate returns t without the rows of the other half.
 func (p *Part) alternate(t tensor.Tensor) tensor.Tensor {
 	if p.Half == 0 {
 		return t
@@ -109,7 +109,7 @@ func (p *Part) alternate(t tensor.Tensor) tensor.Tensor {
 	return x
 }
 
-// transposed is the matrices of a folder's tensor, whose rows are inputs.
+// transposed returns the matrices of a folder's tensor, whose rows are inputs.
 func (p *Part) transposed(f *safetensors.File, name string) (tensor.Tensor, error) {
 	t, err := f.LoadElements(name)
 	if err != nil {
@@ -140,7 +140,7 @@ func (p *Part) transposed(f *safetensors.File, name string) (tensor.Tensor, erro
 	return x, x.Check()
 }
 
-// fromMXFP4 is the matrices whose blocks and scales are a folder's tensors. There are no names where
+// fromMXFP4 returns the matrices whose blocks and scales are a folder's tensors. names is empty if
 // the folder has neither.
 func (p *Part) fromMXFP4(f *safetensors.File, name string) (t tensor.Tensor, names []string, err error) {
 	blocks, ok1 := f.Tensor(name + mxfp4Blocks)
@@ -188,7 +188,7 @@ func (p *Part) fromMXFP4(f *safetensors.File, name string) (t tensor.Tensor, nam
 	return p.alternate(t), []string{blocks.Name, scales.Name}, t.Check()
 }
 
-// fromPairs turns 16 bytes of two neighbours each into 16 bytes of elements i and i + 16.
+// fromPairs converts 16 bytes of two neighbours each to 16 bytes of elements i and i + 16.
 func fromPairs(dst, pairs []byte) {
 	for i := range 8 {
 		a, b := pairs[i], pairs[8+i]
@@ -204,7 +204,7 @@ func intoPairs(dst, block []byte) {
 	}
 }
 
-// intoParam is IntoFolder of a parameter but of experts' matrices that are not MXFP4, whose
+// intoParam is IntoFolder for a parameter, except for experts' matrices that are not MXFP4, whose
 // transposes the caller writes.
 func (p *Part) intoParam(ending string, halves []tensor.Tensor) ([]tensor.Tensor, error) {
 	t, name := halves[0], p.InFolder(ending)
@@ -215,7 +215,7 @@ func (p *Part) intoParam(ending string, halves []tensor.Tensor) ([]tensor.Tensor
 	rows := p.Rows * len(halves)
 	if ending == ".bias" {
 		for i := range halves {
-			halves[i].Shape = []int{p.Experts, p.Rows, 1} // a row for each element
+			halves[i].Shape = []int{p.Experts, p.Rows, 1} // one row per element
 		}
 		x, err := takeTurns(name, halves).ReadAll()
 		x.Shape = []int{p.Experts, rows}
@@ -250,7 +250,7 @@ func (p *Part) intoParam(ending string, halves []tensor.Tensor) ([]tensor.Tensor
 	return []tensor.Tensor{blocks, scales}, nil
 }
 
-// takeTurns is a tensor that has, for each expert, a row of each of the tensors in turn.
+// takeTurns returns a tensor that has, for each expert, one row of each of the tensors in turn.
 func takeTurns(name string, list []tensor.Tensor) tensor.Tensor {
 	n := len(list)
 	x := tensor.Tensor{Name: name, Type: list[0].Type, Shape: slices.Clone(list[0].Shape)}

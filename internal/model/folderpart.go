@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// FolderNames are the names of the folder's tensors, without ending, that make the part.
+// FolderNames returns the names, without endings, of the folder's tensors that make up the part.
 func (p *Part) FolderNames() (names []string) {
 	if p.Experts == 0 || !strings.Contains(p.Folder, "*") {
 		return []string{p.Folder}
@@ -22,9 +22,9 @@ func (p *Part) FolderNames() (names []string) {
 	return names
 }
 
-// FromFolder returns the part as a GGUF file has it, but for the order of rows: experts' tensors are
-// joined, and of two halves one is taken. names are the folder's tensors that make it. There are none
-// where the folder has no such part.
+// FromFolder returns the part as in a GGUF file, except for the order of rows: experts' tensors are
+// joined, and one of two halves is taken. names are the folder's tensors that make it up, or empty
+// if the folder has no such part.
 func (p *Part) FromFolder(f *safetensors.File, ending string) (t tensor.Tensor, names []string, err error) {
 	if p.Param {
 		return p.fromParam(f, ending)
@@ -69,7 +69,7 @@ func (p *Part) FromFolder(f *safetensors.File, ending string) (t tensor.Tensor, 
 	return t, names, err
 }
 
-// half is one half of the rows of a tensor, or of each expert's.
+// half returns one half of the rows of a tensor, or of each expert's rows.
 func (p *Part) half(t tensor.Tensor) (tensor.Tensor, error) {
 	shape := slices.Clone(t.Shape)
 	at := len(shape) - 2
@@ -82,7 +82,7 @@ func (p *Part) half(t tensor.Tensor) (tensor.Tensor, error) {
 	return x, nil
 }
 
-// join is tensors of one shape as one, with a dimension more.
+// join returns tensors of one shape as one tensor, with one more dimension.
 func join(list []tensor.Tensor) (tensor.Tensor, error) {
 	first := list[0]
 	for _, t := range list {
@@ -96,8 +96,8 @@ func join(list []tensor.Tensor) (tensor.Tensor, error) {
 	return x, x.Check()
 }
 
-// runs reads rows of a tensor that is made of runs of so many rows: run i lies in a tensor from a row
-// on.
+// runs returns a function that reads rows of a tensor made up of runs of the given number of rows.
+// run returns the tensor of run i and the row where it begins there.
 func runs(rowBytes, rows int, run func(i int) (tensor.Tensor, int)) func(dst []byte, r0, r1 int) error {
 	return func(dst []byte, r0, r1 int) error {
 		for r0 < r1 {
@@ -113,9 +113,9 @@ func runs(rowBytes, rows int, run func(i int) (tensor.Tensor, int)) func(dst []b
 	}
 }
 
-// IntoFolder returns the folder's tensors that a part of experts, or a parameter, is: one for each
-// expert, or one that has the rows of the other half as well. other is nil for parts without halves.
-// Experts' matrices that are parameters and no MXFP4 are not for IntoFolder: folders have their
+// IntoFolder returns the folder's tensors for a part of experts, or for a parameter: one for each
+// expert, or one that also has the rows of the other half. other is nil for parts without halves.
+// IntoFolder does not take experts' matrices that are parameters and not MXFP4: folders have their
 // transposes.
 func (p *Part) IntoFolder(ending string, t tensor.Tensor, other *tensor.Tensor) (list []tensor.Tensor, err error) {
 	if p.Param && p.Experts == 0 {
@@ -136,7 +136,7 @@ func (p *Part) IntoFolder(ending string, t tensor.Tensor, other *tensor.Tensor) 
 	if p.Experts == 0 {
 		shape = shape[1:]
 	}
-	n := len(shape) - 1 // but for biases
+	n := len(shape) - 1 // except for biases
 	if len(t.Shape) < n || !slices.Equal(t.Shape[:n], shape[:n]) || other != nil && !slices.Equal(other.Shape, t.Shape) {
 		return nil, fmt.Errorf("tensor %s has shape %v: want %d experts of %d rows for this model",
 			fileerr.Quote(t.Name), t.Shape, p.Experts, p.Rows)

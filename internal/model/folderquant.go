@@ -14,10 +14,10 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Folders with weights in FP8 or NVFP4, as DeepSeek's and Qwen's, compressed-tensors and NVIDIA's
-// modelopt write them. They become F32 when they are read, the smallest type that holds the
-// products of weights and scales; the scales of activations and of keys and values are left out, as
-// nothing of those is rounded. Tensors of module X:
+// Folders with weights in FP8 or NVFP4, as DeepSeek, Qwen, compressed-tensors and NVIDIA's modelopt
+// write them. Weights become F32 on reading, the smallest type that holds the products of weights
+// and scales. The scales of activations and of keys and values are dropped, as none of these are
+// rounded. Tensors of module X:
 //
 //	FP8    X.weight F8_E4M3; X.weight_scale_inv or X.weight_scale: a factor of all, of each row, or of each block
 //	NVFP4  X.weight_packed U8, two weights of E2M1 in a byte, the first in its low bits; X.weight_scale F8_E4M3, of every 16 weights;
@@ -47,10 +47,10 @@ type quantizationGroup struct {
 	} `json:"weights"`
 }
 
-// readable are the formats of compressed-tensors that decodeFolder reads.
+// readable lists the formats of compressed-tensors that decodeFolder reads.
 var readable = []string{"", "float-quantized", "naive-quantized", "nvfp4-pack-quantized", "mixed-precision"}
 
-// check refuses weights that decodeFolder does not read.
+// check refuses weights that decodeFolder cannot read.
 func (q *quantization) check() error {
 	if q == nil {
 		return nil
@@ -95,7 +95,7 @@ func (q *quantization) check() error {
 	return nil
 }
 
-// block is the rows and columns that have a scale together, where the shape of the scales leaves it open.
+// block returns the rows and columns that share a scale, where the shape of the scales leaves it open.
 func (q *quantization) block() [2]int {
 	if q != nil {
 		blocks := [][]int{q.Block}
@@ -121,7 +121,7 @@ func (q *quantization) block() [2]int {
 var otherScales = []string{".input_scale", ".input_global_scale", ".activation_scale", ".k_scale", ".v_scale",
 	".kv_scale", ".q_scale", ".output_scale"}
 
-// decodeFolder puts tensors of F32 in the place of a folder's quantized weights and their scales.
+// decodeFolder replaces a folder's quantized weights and their scales by tensors of F32.
 func decodeFolder(f *safetensors.File, q *quantization) error {
 	var found []safetensors.Info
 	for _, info := range f.Tensors {
@@ -167,16 +167,16 @@ func decodeFolder(f *safetensors.File, q *quantization) error {
 
 // decoded is a tensor of codes and its scales.
 type decoded struct {
-	codes, scales tensor.Tensor // of the scales, rows are those of all matrices
+	codes, scales tensor.Tensor // the rows of scales are those of all matrices
 	rows, cols    int           // of a matrix
 	grid          [2]int        // rows and columns of a matrix's scales
-	block         [2]int        // rows and columns of weights of one
-	perByte       int           // codes
+	block         [2]int        // rows and columns of weights that share a scale
+	perByte       int           // codes in a byte
 	global        float32       // scales of FP8 are multiplied by it
-	divide        bool          // or divided
+	divide        bool          // or divided by it
 }
 
-// scaling returns a tensor that scales the weights named.
+// scaling returns a tensor that scales the named weights.
 func scaling(f *safetensors.File, weights string, names ...string) (t tensor.Tensor, err error) {
 	for _, name := range names {
 		if t, ok := f.Tensor(name); ok {
@@ -221,7 +221,7 @@ func (d *decoded) openNVFP4(f *safetensors.File, name, stem string) (scales []st
 	return []string{d.scales.Name, global.Name}, d.arrange([2]int{1, 16})
 }
 
-// arrange finds which weights each scale is of.
+// arrange determines which weights each scale applies to.
 func (d *decoded) arrange(block [2]int) error {
 	wrong := func() error {
 		return fmt.Errorf("tensor %s of shape %v does not fit tensor %s of shape %v, with a scale for all, each row, or each %d × %d",
@@ -267,7 +267,7 @@ func (d *decoded) arrange(block [2]int) error {
 	return nil
 }
 
-// tensor is the weights in F32.
+// tensor returns the weights in F32.
 func (d *decoded) tensor(name string) tensor.Tensor {
 	shape := slices.Clone(d.codes.Shape)
 	shape[len(shape)-1] = d.cols
@@ -321,7 +321,7 @@ func (d *decoded) readScales(dst []float32, row int) error {
 	return nil
 }
 
-// e4m3 are the numbers of F8_E4M3: a sign, four bits of exponent, three of mantissa; no infinities, and two NaNs.
+// e4m3 lists the numbers of F8_E4M3: a sign, four bits of exponent, three of mantissa; no infinities, and two NaNs.
 var e4m3 = func() (numbers [256]float32) {
 	for code := range numbers {
 		exp, mantissa := code>>3&15, float64(code&7)

@@ -1,4 +1,4 @@
-// Configurations as GGUF files have them; ggufsource.go reads what is written here.
+// Configurations in the form of GGUF files; ggufsource.go reads what this file writes.
 
 package model
 
@@ -11,7 +11,7 @@ import (
 )
 
 // SetGGUF sets the keys that describe the model, its name and the type of its matrices. arch is the
-// file's architecture: c's own, or that of a drafter's head with such layers. ReadGGUF and
+// file's architecture: c's own, or that of a drafter's head with these layers. ReadGGUF and
 // ReadGGUFKeys are its inverses.
 func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 	w.Set("general.architecture", arch)
@@ -67,8 +67,8 @@ func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 	}
 }
 
-// kvHeadsKey is the number of key/value heads as a key of a GGUF file: one, or, where layers are
-// recurrent, one of each layer.
+// kvHeadsKey returns the number of key/value heads as a key of a GGUF file: one number or, where
+// layers are recurrent, one for each layer.
 func (c *Config) kvHeadsKey() any {
 	if !c.arch().heads {
 		return uint32(c.KVHeads)
@@ -82,7 +82,7 @@ func (c *Config) kvHeadsKey() any {
 	return list
 }
 
-// setGGUF sets the keys of a scaling of positions.
+// setGGUF sets the keys that scale positions.
 func (r *RopeConfig) setGGUF(set func(string, any)) {
 	switch {
 	case r.Long != nil:
@@ -111,8 +111,8 @@ func (r *RopeConfig) setGGUF(set func(string, any)) {
 	}
 }
 
-// setFeatures sets the keys that the architecture obeys of numbers that change something, and of
-// windows.
+// setFeatures sets the keys of numbers that have an effect and that the architecture obeys, and
+// those of windows.
 func (c *Config) setFeatures(a *architecture, set func(string, any)) {
 	for _, f := range c.features() {
 		if *f.v != 0 && slices.Contains(a.keys.Obeyed, f.key) {
@@ -130,11 +130,11 @@ func (c *Config) setFeatures(a *architecture, set func(string, any)) {
 
 const windowPattern = "attention.sliding_window_pattern"
 
-// yarnTruncate is grove's own key: false where YaRN's blend may begin and end between two pairs
-// (Yarn.Between). Other programs round.
+// yarnTruncate is a key that only grove uses: false if YaRN's blend may begin and end between two
+// pairs (Yarn.Between). Other programs round.
 const yarnTruncate = "rope.scaling.yarn_truncate"
 
-// windows says which layers have a window by the architecture's rule.
+// windows returns which layers have a window by the architecture's rule.
 func (a *architecture) windows(layers int) []bool {
 	list := make([]bool, layers)
 	for i := range list {

@@ -58,10 +58,10 @@ func ReadGGUF(f *gguf.File) (Config, error) {
 	return c, c.Validate()
 }
 
-// ReadGGUFKeys reads from the keys that begin with prefix the configuration of a model whose layers
-// are those of arch. It may lack a vocabulary, where the file has no embedding: a drafter's head
-// has its target's. The caller obeys the further keys in obeyed, which are without the prefix.
-// ReadGGUFKeys refuses other keys that change what the model computes.
+// ReadGGUFKeys reads, from the keys that begin with prefix, the configuration of a model whose
+// layers are those of arch. It may lack a vocabulary if the file has no embedding: a drafter's head
+// uses its target's. The caller handles the further keys in obeyed, which are given without the
+// prefix. ReadGGUFKeys refuses other keys that change what the model computes.
 func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, error) {
 	k := &keys{Keys: ggufkeys.Of(f), prefix: prefix + ".", file: f}
 	c := Config{Arch: arch, Name: k.String("general.name", ""), Experts: k.int("expert_count", 0),
@@ -90,7 +90,7 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 		return c, err
 	}
 	var width []int
-	if n := k.int("expert_feed_forward_length", 0); n > 0 { // files of models without MLPs need not say theirs
+	if n := k.int("expert_feed_forward_length", 0); n > 0 { // files of models without MLPs need not state their width
 		width = append(width, n)
 	}
 	c.FFN = k.first(a, "feed_forward_length", width...)
@@ -104,7 +104,7 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 		return c, fmt.Errorf("key %q is %d and not the keys' %d: not supported",
 			k.name("attention.value_length"), v, c.HeadDim)
 	}
-	// The embedding knows the vocabulary better than the optional metadata does.
+	// The embedding determines the vocabulary more reliably than the optional metadata.
 	if t, ok := f.Tensor("token_embd.weight"); ok && len(t.Shape) == 2 {
 		c.Vocab = t.Shape[0]
 	}
@@ -131,7 +131,7 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 			}
 		}
 	}
-	if !slices.Contains(obeyed, "attention.sliding_window") { // which a head reads itself
+	if !slices.Contains(obeyed, "attention.sliding_window") { // a head reads it itself
 		if err := c.readWindows(k, a); err != nil {
 			return c, err
 		}
@@ -149,8 +149,8 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	return c, nil
 }
 
-// readKVHeads reads the number of key/value heads: one, or of a hybrid architecture one of each
-// layer, which is 0 of those that are recurrent.
+// readKVHeads reads the number of key/value heads: one number or, for a hybrid architecture, one
+// for each layer, which is 0 for recurrent layers.
 func (c *Config) readKVHeads(k *keys, a *architecture) error {
 	const key = "attention.head_count_kv"
 	list, ok := k.IntList(k.name(key))
@@ -181,20 +181,20 @@ type keys struct {
 	*ggufkeys.Keys
 	prefix string
 	file   *gguf.File
-	err    error // the first of refuse
+	err    error // the first error of refuse
 }
 
-// HasTensor reports whether the file has a tensor.
+// HasTensor reports whether the file has the named tensor.
 func (k *keys) HasTensor(name string) bool { _, ok := k.file.Tensor(name); return ok }
 
-// refuse keeps an error about a key.
+// refuse records an error about a key.
 func (k *keys) refuse(key, what string) {
 	if k.err == nil {
 		k.err = fmt.Errorf("key %q %s: not supported", k.name(key), what)
 	}
 }
 
-// each is a key's numbers for the layers: one number for all, or a list.
+// each returns a key's numbers for the layers: one number for all, or a list.
 func (k *keys) each(key string, layers int, def ...int) []int {
 	list, ok := k.list(key)
 	if !ok {
@@ -207,7 +207,7 @@ func (k *keys) each(key string, layers int, def ...int) []int {
 	return list
 }
 
-// first is a key's number, of a list that the architecture may have the first.
+// first returns a key's number or, if the architecture allows a list, its first element.
 func (k *keys) first(a *architecture, key string, def ...int) int {
 	if list, ok := k.list(key); ok && a.varied {
 		return list[0]
@@ -215,7 +215,7 @@ func (k *keys) first(a *architecture, key string, def ...int) int {
 	return k.int(key, def...)
 }
 
-// list is a key's numbers, where it is a list.
+// list returns a key's numbers, if it is a list.
 func (k *keys) list(key string) (list []int, ok bool) {
 	v, ok := k.file.Lookup(k.name(key))
 	if !ok {
@@ -240,7 +240,7 @@ func (k *keys) has(key string) bool                      { return k.Has(k.name(k
 
 // readRope reads the rotation of positions.
 func (c *Config) readRope(k *keys, a *architecture) error {
-	factor := k.float("rope.scaling.factor", k.float("rope.scale_linear", 0)) // the old name; 0: none
+	factor := k.float("rope.scaling.factor", k.float("rope.scale_linear", 0)) // the key's old name; 0: none
 	c.Rope = RopeConfig{
 		Base:       k.float("rope.freq_base", 10000),
 		Dims:       k.int("rope.dimension_count", c.HeadDim),
@@ -259,10 +259,10 @@ func (c *Config) readRope(k *keys, a *architecture) error {
 			LogMul: k.float("rope.scaling.yarn_log_multiplier", 0), Between: !k.bool(yarnTruncate, true)}
 		c.Rope.Original = cmp.Or(c.Rope.Original, c.Context)
 		own := c.Rope.Yarn.factor(c.Rope.Scale)
-		if math.Abs(c.Rope.Attn/own-1) < 1e-6 { // early files of OLMo 3 have attention_factor, the whole, in the wrong key
+		if math.Abs(c.Rope.Attn/own-1) < 1e-6 { // early files of OLMo 3 have the whole attention_factor in the wrong key
 			c.Rope.Attn = 0
 		}
-		// It is attention_factor of config.json, or, as a number below 1 must be, attn_factor.
+		// It is attention_factor of config.json or, as a number below 1 must be, attn_factor.
 		if x := k.float("rope.scaling.yarn_attn_factor", 0); x != 0 {
 			if x >= 1 && !a.latent {
 				x /= own
@@ -301,7 +301,7 @@ func (c *Config) readWindows(k *keys, a *architecture) error {
 		return nil
 	}
 	every := architecture{window: k.int(windowPattern)}
-	if every.window == 0 { // all of them, as llama.cpp reads it
+	if every.window == 0 { // all of them, as in llama.cpp
 		every.window = 1
 	} else if every.window == 1 { // none
 		every.window = 0
@@ -310,14 +310,14 @@ func (c *Config) readWindows(k *keys, a *architecture) error {
 	return nil
 }
 
-// The tensors of RopeConfig's factors, which have half as many elements as are rotated.
+// The tensors of RopeConfig's factors, which have half as many elements as there are rotated dimensions.
 const (
 	factorsName = "rope_freqs.weight"
 	longName    = "rope_factors_long.weight"
 	shortName   = "rope_factors_short.weight"
 )
 
-// ropeFactors reads the tensors of divisors: Llama 3's scaling, or longrope's.
+// ropeFactors reads the tensors of divisors, those of Llama 3's scaling or of longrope.
 func ropeFactors(f *gguf.File, c *Config) error {
 	for name, to := range map[string]*[]float32{
 		factorsName: &c.Rope.Factors, longName: &c.Rope.Long, shortName: &c.Rope.Short} {

@@ -1,4 +1,4 @@
-// config.json of a Hugging Face folder: the configuration of a model, whichever vintage of transformers wrote it.
+// config.json of a Hugging Face folder: the configuration of a model, from any version of transformers.
 
 package model
 
@@ -16,7 +16,7 @@ import (
 	"github.com/grovellm/grove/internal/files/infile"
 )
 
-// hfConfig is the part of a Hugging Face config.json that makes a model. Pointers tell a
+// hfConfig is the part of a Hugging Face config.json that defines a model. Pointers distinguish a
 // missing field from a zero.
 type hfConfig struct {
 	ModelType string `json:"model_type"`
@@ -172,7 +172,7 @@ type hfConfig struct {
 	TopKMethod  string   `json:"topk_method"`
 	MLPTypes    []string `json:"mlp_layer_types"`
 
-	// Layers behind the model's (Config.Ahead), by MiMo's name and by Qwen's.
+	// Layers after the model's (Config.Ahead), under MiMo's name and Qwen's.
 	NextLayers    int `json:"num_nextn_predict_layers"`
 	FurtherLayers int `json:"mtp_num_hidden_layers"`
 
@@ -180,10 +180,10 @@ type hfConfig struct {
 
 	OuterTied bool `json:"tie_word_embeddings of the whole"` // which counts where a folder has no output matrix
 
-	nested bool // it was the text_config of a model with a vision or audio tower
+	nested bool // whether it was the text_config of a model with a vision or audio tower
 }
 
-// maybe is a number that null makes 0, whatever its default.
+// maybe is a number that null sets to 0, whatever its default.
 type maybe float64
 
 func (m *maybe) UnmarshalJSON(data []byte) error {
@@ -191,7 +191,7 @@ func (m *maybe) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*float64)(m))
 }
 
-// pattern is n where every n-th layer has no window: a number, or as LLLG, which is 4.
+// pattern is n if every n-th layer has no window: given as a number, or in a form such as LLLG, which is 4.
 type pattern int
 
 func (p *pattern) UnmarshalJSON(data []byte) error {
@@ -206,7 +206,7 @@ func (p *pattern) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// setPattern gives layers windows by sliding_window_pattern where nothing lists the layers.
+// setPattern sets the layers' windows by sliding_window_pattern if nothing lists the layers.
 func (h *hfConfig) setPattern(c *Config) {
 	if c.Window > 0 && h.LayerTypes == nil && h.WindowPattern > 0 {
 		c.Windowed = (&architecture{window: max(int(h.WindowPattern), 2)}).windows(c.Layers)
@@ -229,7 +229,7 @@ func readFolder(dir string) (Config, *hfConfig, error) {
 	switch {
 	case kind.head():
 		err = fmt.Errorf("%s: %w", dir, ErrHead)
-	case err == nil && c.Arch != "gpt-oss": // whose own check allows mxfp4
+	case err == nil && c.Arch != "gpt-oss": // its own check allows mxfp4
 		err = h.Quantization.check()
 	}
 	if err != nil && !errors.Is(err, ErrHead) {
@@ -238,7 +238,7 @@ func readFolder(dir string) (Config, *hfConfig, error) {
 	return c, h, err
 }
 
-// headFields are those of config.json that tell a drafter's head from a model.
+// headFields are the fields of config.json that distinguish a drafter's head from a model.
 type headFields struct {
 	Architectures []string `json:"architectures"`
 	DraftVocab    *int     `json:"draft_vocab_size"`
@@ -256,10 +256,10 @@ func (h *headFields) head() bool {
 		h.Speculators != ""
 }
 
-// maxConfig bounds config.json: published ones have some kilobytes.
+// maxConfig limits the size of config.json: published ones have a few kilobytes.
 const maxConfig = 16 << 20
 
-// ReadFolderFile returns a folder's config.json.
+// ReadFolderFile returns the contents of a folder's config.json.
 func ReadFolderFile(dir string) ([]byte, error) {
 	data, err := infile.ReadFile(filepath.Join(dir, "config.json"), maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -268,8 +268,8 @@ func ReadFolderFile(dir string) ([]byte, error) {
 	return infile.PlainJSON(data), err
 }
 
-// ParseFolder reads the configuration of a head's layers from the contents of a config.json. It decodes them into more
-// as well, for fields that are not of a model. A method Check of more may refuse them.
+// ParseFolder reads the configuration of a head's layers from the contents of a config.json. It also
+// decodes them into more, for fields that are not a model's. A method Check of more may refuse them.
 func ParseFolder(data []byte, more any) (Config, error) {
 	c, h, err := parseFolder(data, more)
 	if err == nil && h.Quantization != nil {
@@ -328,7 +328,7 @@ func readFields(data []byte) (*hfConfig, error) {
 		if outer[a.nested] == nil {
 			return nil, fmt.Errorf("field %q is missing: it has the fields of the text model", a.nested)
 		}
-		if err := decode(data, &h); err != nil { // what both have, such as tie_word_embeddings
+		if err := decode(data, &h); err != nil { // fields that both have, such as tie_word_embeddings
 			return nil, err
 		}
 		data = outer[a.nested]
@@ -353,14 +353,14 @@ func readFields(data []byte) (*hfConfig, error) {
 	return &h, checkFields(a, all)
 }
 
-// decode is json.Unmarshal with an error that says what is wrong in JSON's words.
+// decode is json.Unmarshal with an error that describes the problem in JSON's terms.
 func decode(data []byte, into any) error {
 	var wrong *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
 	err := json.Unmarshal(data, into)
 	switch {
 	case errors.As(err, &wrong):
-		field := strings.TrimPrefix(wrong.Field, reflect.TypeFor[hfRopes]().Name()+".") // a part of hfConfig, not of the file
+		field := strings.TrimPrefix(wrong.Field, reflect.TypeFor[hfRopes]().Name()+".") // part of hfConfig, not of the file
 		return fmt.Errorf("field %q is a %s: want %s", field, wrong.Value, kindNames[wrong.Type.Kind()])
 	case errors.As(err, &syntax):
 		return fmt.Errorf("at byte %d: %w: the file is cut or damaged, fetch it again", syntax.Offset, err)
@@ -368,7 +368,7 @@ func decode(data []byte, into any) error {
 	return err
 }
 
-// kindNames are JSON's kinds of the fields of hfConfig.
+// kindNames maps the kinds of hfConfig's fields to JSON's terms.
 var kindNames = map[reflect.Kind]string{reflect.Int: "an integer", reflect.Int32: "an integer",
 	reflect.Float64: "a number", reflect.String: "a string", reflect.Bool: "true or false",
 	reflect.Slice: "a list", reflect.Struct: "an object"}
@@ -458,7 +458,7 @@ func (h *hfConfig) windows(a *architecture, c *Config) error {
 		}
 		return nil
 	}
-	if a.hybrid && a.kind == "" { // readFields reads them
+	if a.hybrid && a.kind == "" { // readFields reads its windows
 		return nil
 	}
 	if a.hybrid {

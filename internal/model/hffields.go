@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
-// checkFields refuses a config.json with a field that changes what the model computes and that
+// checkFields refuses a config.json with a field that changes what the model computes but that
 // grove does not obey.
 func checkFields(a *architecture, fields map[string]any) error {
 	rules := ggufkeys.Rules{Neutral: maps.Clone(folderRules.Neutral)}
@@ -30,14 +30,14 @@ func checkFields(a *architecture, fields map[string]any) error {
 	return nil
 }
 
-// temperField is the field of the rotation by which queries grow with their position.
+// temperField is the field of the rotation that makes queries grow with their position.
 const temperField = "llama_4_scaling_beta"
 
-// alphaField is the field of the rotation that makes its base larger.
+// alphaField is the field of the rotation that increases its base.
 const alphaField = "alpha"
 
-// checkRope checks an object of the rotation, or, where layers with a window may rotate otherwise,
-// one for each kind of layer.
+// checkRope checks an object of the rotation or, where layers with a window may have a different
+// one, one object for each kind of layer.
 func checkRope(a *architecture, prefix string, object map[string]any) error {
 	for _, field := range []string{temperField, alphaField} {
 		if a.obeys(field) {
@@ -45,7 +45,7 @@ func checkRope(a *architecture, prefix string, object map[string]any) error {
 			delete(object, field)
 		}
 	}
-	if a.obeys("mrope_section") { // texts have one position in all sections
+	if a.obeys("mrope_section") { // in texts, all sections have the same position
 		object = maps.Clone(object)
 		delete(object, "mrope_section")
 		delete(object, "mrope_interleaved")
@@ -65,8 +65,8 @@ func checkRope(a *architecture, prefix string, object map[string]any) error {
 	return nil
 }
 
-// checkObject applies rules to the fields of an object. It allows fields of no rule if others is
-// true.
+// checkObject applies rules to the fields of an object. It allows fields without a rule if others
+// is true.
 func checkObject(prefix string, fields map[string]any, r ggufkeys.Rules, others bool) error {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		neutral, known := r.Neutral[name]
@@ -82,7 +82,7 @@ func checkObject(prefix string, fields map[string]any, r ggufkeys.Rules, others 
 	return nil
 }
 
-// isNeutral reports whether a value of JSON is null, empty, or in a list.
+// isNeutral reports whether a JSON value is null, empty, or in a list.
 func isNeutral(v any, neutral []any) bool {
 	switch v := v.(type) {
 	case nil:

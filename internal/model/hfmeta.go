@@ -1,4 +1,4 @@
-// Configurations as Hugging Face folders have them; hfsource.go reads what is written here.
+// Configurations in the form of Hugging Face folders; hfsource.go reads what this file writes.
 
 package model
 
@@ -13,7 +13,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Fields is the configuration as the fields of a Hugging Face config.json, for matrices of type
+// Fields returns the configuration as fields of a Hugging Face config.json, for matrices of type
 // typ; ReadFolder is its inverse.
 func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 	a := c.folderArch()
@@ -108,7 +108,7 @@ func (c *Config) windowFields(a *architecture, m map[string]any) {
 	m["layer_types"] = types
 }
 
-// fields is the scaling of positions as an object of config.json; nil for none.
+// fields returns the scaling of positions as an object of config.json; nil for none.
 func (r *RopeConfig) fields() (map[string]any, error) {
 	switch {
 	case r.Long != nil:
@@ -144,7 +144,7 @@ func (r *RopeConfig) fields() (map[string]any, error) {
 	return nil, nil
 }
 
-// decimal is the shortest decimal number that a GGUF f32 may have been: 1e-06, not 9.999999974752427e-07.
+// decimal returns the shortest decimal number that a GGUF f32 may stand for: 1e-06, not 9.999999974752427e-07.
 func decimal(x float64) float64 {
 	if float64(float32(x)) != x || math.IsInf(x, 0) {
 		return x
@@ -156,7 +156,7 @@ func decimal(x float64) float64 {
 	return d
 }
 
-// floating is a number that JSON has with a point: transformers refuses integers in fields that it says are float.
+// floating is a number that is written to JSON with a point: transformers refuses integers in fields declared as float.
 type floating float64
 
 func (x floating) MarshalJSON() ([]byte, error) {
@@ -167,7 +167,7 @@ func (x floating) MarshalJSON() ([]byte, error) {
 	return []byte(text), nil
 }
 
-// share is a part of whole as readers turn it back into a number: part = int(share · whole).
+// share returns the fraction that readers turn back into a number: part = int(share · whole).
 func share(part, whole int) float64 {
 	x := float64(part) / float64(whole)
 	if int(x*float64(whole)) < part {
@@ -176,11 +176,11 @@ func share(part, whole int) float64 {
 	return x
 }
 
-// llama3Rope is the RoPE scaling of Llama 3.1, in config.json's words.
+// llama3Rope is the RoPE scaling of Llama 3.1, with config.json's terms.
 type llama3Rope struct{ factor, low, high, original float64 }
 
-// findLlama3 finds the scaling that gives the factors a GGUF file holds, among those with the
-// frequency bounds that all of Llama's models use and an original context that is a power of two.
+// findLlama3 finds the scaling that gives the factors in a GGUF file, among those with the
+// frequency bounds that all Llama models use and an original context that is a power of two.
 func findLlama3(factors []float32, base float64, dims int) (*llama3Rope, error) {
 	top := float32(1)
 	for _, f := range factors {

@@ -1,5 +1,5 @@
-// The rotation of positions in config.json, which versions of transformers keep in different
-// fields.
+// The rotation of positions in config.json, which different versions of transformers keep in
+// different fields.
 
 package model
 
@@ -10,7 +10,7 @@ import (
 	"reflect"
 )
 
-// hfRopes are the fields that say something of the rotation.
+// hfRopes are the fields that describe the rotation.
 type hfRopes struct {
 	Theta      *float64 `json:"rope_theta"`
 	RotaryBase *float64 `json:"rotary_emb_base"` // GPT-NeoX's
@@ -19,7 +19,7 @@ type hfRopes struct {
 	Params     *hfRope  `json:"rope_parameters"` // transformers 5
 	Scaling    *hfRope  `json:"rope_scaling"`
 
-	defaultTheta float64 // of the architecture; 0: 10000
+	defaultTheta float64 // the architecture's default; 0: 10000
 }
 
 // hfRope is the object of rope_parameters or rope_scaling.
@@ -43,11 +43,11 @@ type hfRope struct {
 	Truncate    *bool     `json:"truncate"`             // YaRN's; missing: true
 	TemperScale float64   `json:"llama_4_scaling_beta"` // Ministral 3's
 	Alpha       float64   `json:"alpha"`                // Hunyuan's
-	Full        *hfRope   `json:"full_attention"`       // where layers with a window rotate otherwise
+	Full        *hfRope   `json:"full_attention"`       // where layers with a window have a different rotation
 	Sliding     *hfRope   `json:"sliding_attention"`
 }
 
-// scaling returns what an object says of the scaling alone.
+// scaling returns the part of an object that describes the scaling.
 func (r *hfRope) scaling() hfRope {
 	if r == nil {
 		return hfRope{}
@@ -60,7 +60,7 @@ func (r *hfRope) scaling() hfRope {
 	return s
 }
 
-// rope reads the rotation. Where two fields say the same thing, they must agree.
+// rope reads the rotation. If two fields state the same thing, they must agree.
 func (h *hfConfig) rope(a *architecture, c *Config) error {
 	thetas, parts := []*float64{h.Theta}, []*float64{h.Partial}
 	share := cmp.Or(a.rotated, 1)
@@ -109,7 +109,7 @@ func (h *hfConfig) rope(a *architecture, c *Config) error {
 	return s.apply(c)
 }
 
-// agreed returns the value that fields state, or def where none does.
+// agreed returns the value that the fields state, or def if none does.
 func agreed(name string, def float64, stated []*float64) (float64, error) {
 	var first *float64
 	for _, x := range stated {
@@ -184,7 +184,7 @@ func (r *hfRope) yarn(c *Config) error {
 	return nil
 }
 
-// setAttn sets the factor of what is rotated, none where it is 1 but for rounding.
+// setAttn sets the factor of the rotated dimensions, or none if it is 1 to within rounding.
 func (r *RopeConfig) setAttn(x float64) {
 	r.Attn = 0
 	if math.Abs(x-1) > 1e-6 {

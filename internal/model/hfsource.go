@@ -1,4 +1,4 @@
-// Hugging Face folders as a source of models' weights: safetensors, and the tokenizer beside them.
+// Hugging Face folders as a source of models' weights: safetensors, and the tokenizer next to them.
 
 package model
 
@@ -23,7 +23,7 @@ type hfSource struct {
 	dir string
 	c   Config
 	*safetensors.File
-	joined map[string]bool // the tensors that are part of another
+	joined map[string]bool // the tensors that are part of another one
 }
 
 func openHF(dir string) (source, error) {
@@ -35,10 +35,10 @@ func openHF(dir string) (source, error) {
 }
 
 // OpenFolder reads the configuration of a Hugging Face folder and opens its tensors. It refuses
-// tensors that transformers leaves out, as config.json has it: biases, and an output matrix that is
-// tied to the embedding and differs from it.
+// tensors that transformers, following config.json, would ignore: biases, and an output matrix that
+// is tied to the embedding but differs from it.
 func OpenFolder(dir string) (Config, *safetensors.File, error) {
-	f, noWeights := safetensors.OpenFolder(dir) // before anything else of the folder is read: see CheckInPlace
+	f, noWeights := safetensors.OpenFolder(dir) // before anything else in the folder is read: see CheckInPlace
 	c, fields, err := readFolder(dir)
 	if err == nil {
 		err = noWeights
@@ -70,7 +70,7 @@ func OpenFolder(dir string) (Config, *safetensors.File, error) {
 	return c, f, nil
 }
 
-// PoolingFile is the file of a folder that says how sentence-transformers makes an embedding of a text's states.
+// PoolingFile is the file in a folder that defines how sentence-transformers makes an embedding from a text's states.
 const PoolingFile = "1_Pooling/config.json"
 
 func (c *Config) readPooling(dir string) error {
@@ -81,7 +81,7 @@ func (c *Config) readPooling(dir string) error {
 	}
 	var pooling struct {
 		Last bool `json:"pooling_mode_lasttoken"`
-		Mode any  `json:"pooling_mode"` // of newer versions
+		Mode any  `json:"pooling_mode"` // in newer versions
 	}
 	if err == nil {
 		err = decode(data, &pooling)
@@ -93,7 +93,7 @@ func (c *Config) readPooling(dir string) error {
 	return nil
 }
 
-// checkTied refuses an output matrix that differs from the embedding that it is tied to.
+// checkTied refuses an output matrix that differs from the embedding to which it is tied.
 func checkTied(c *Config, f *safetensors.File) error {
 	embedding, _ := HFName(c.Arch, "token_embd.weight")
 	output, _ := HFName(c.Arch, "output.weight")
@@ -119,7 +119,7 @@ func checkTied(c *Config, f *safetensors.File) error {
 	return nil
 }
 
-// checkBiases refuses a bias that config.json does not give.
+// checkBiases refuses a bias that config.json does not declare.
 func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
 	given := map[string]bool{"": true, "attention_bias": h.AttentionBias, "mlp_bias": h.MLPBias, "use_qkv_bias": h.QKVBias,
 		"attention_out_bias": h.OutBias, "use_bias": h.UseBias, "mamba_conv_bias": h.MambaConvBias,
@@ -142,8 +142,8 @@ func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
 	return nil
 }
 
-// Follows reports whether a tensor of a Hugging Face folder follows from the configuration, or is of
-// the vision or audio tower beside it.
+// Follows reports whether a tensor of a Hugging Face folder follows from the configuration, or
+// belongs to a vision or audio tower.
 func Follows(name string) bool {
 	return OfTower(name) || strings.HasSuffix(name, ".rotary_emb.inv_freq") ||
 		strings.HasSuffix(name, ".attention.bias") || strings.HasSuffix(name, ".attention.masked_bias")
@@ -160,7 +160,7 @@ func (s *hfSource) names() (list []string) {
 	return list
 }
 
-// stored is the type that a tensor has in the folder, and the bytes that its elements take there.
+// stored returns the type of a tensor in the folder, and the bytes that its elements take there.
 func (s *hfSource) stored(t tensor.Tensor) (tensor.Type, int64) {
 	bytes := int64(t.Rows() * t.RowBytes())
 	stored, ok := s.Stored(t.Name)
@@ -209,8 +209,8 @@ func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 	return t, err == nil, err
 }
 
-// splitHeads reorders GPT-NeoX's fused projection, which holds query, key and value of each
-// head in turn, into all queries, all keys, all values.
+// splitHeads reorders GPT-NeoX's fused projection, which holds query, key and value of each head in
+// turn, into all queries, all keys, all values.
 func (s *hfSource) splitHeads(t tensor.Tensor) (tensor.Tensor, error) {
 	h, d := s.c.Heads, s.c.HeadDim
 	if len(t.Shape) == 0 || t.Shape[0] != 3*h*d {

@@ -3,8 +3,8 @@ package model
 import "context"
 
 // Hidden runs tokens as a chain over an empty cache and calls each with the last hidden state of
-// every token, in order: the residual stream after the final norm, Hidden numbers, which last for
-// the call. It returns ctx's error when ctx ends.
+// every token, in order: the residual stream after the final norm, Hidden numbers, valid only
+// during the call. It returns ctx's error when ctx ends.
 func (p *Pass) Hidden(ctx context.Context, tokens []int32, each func(state []float32)) error {
 	if len(tokens) > p.m.limit {
 		return &ContextError{Need: len(tokens), Limit: p.m.limit}

@@ -11,11 +11,11 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// LatentConfig is the shape of multi-head latent attention. Its heads share one head of keys, HeadDim wide: a
-// latent vector, which is the value too, and Rope.Dims rotated dimensions.
+// LatentConfig is the shape of multi-head latent attention. Its heads share one head of keys,
+// HeadDim wide: a latent vector, which is also the value, and Rope.Dims rotated dimensions.
 type LatentConfig struct {
 	Rank      int // dimensions of the latent vector; 0: attention is not latent
-	QueryRank int // of what queries are made of; 0: of the layer's input
+	QueryRank int // of the input of queries; 0: they read the layer's input
 	PlainDim  int // dimensions of a head's query that are not rotated
 	ValueDim  int // of a head's value
 }
@@ -27,7 +27,7 @@ func (c *Config) SetLatent(l LatentConfig) {
 	c.KVHeads = 1
 }
 
-// latentSize is a dimension of latent attention.
+// latentSize returns a dimension of latent attention.
 func (c *Config) latentSize(d dim) int {
 	l := &c.Latent
 	switch d {
@@ -75,7 +75,7 @@ func (c *Config) validateLatent() error {
 	return nil
 }
 
-// latentScale is what scores are multiplied by. YaRN multiplies them, and not what is rotated.
+// latentScale is the factor of the scores. YaRN multiplies the scores, not the rotated dimensions.
 func (c *Config) latentScale() float32 {
 	s := 1 / math.Sqrt(float64(c.Latent.PlainDim+c.Rope.Dims))
 	if y := c.Rope.Yarn; y != nil {
@@ -85,8 +85,8 @@ func (c *Config) latentScale() float32 {
 	return float32(s)
 }
 
-// latentEps is the epsilon of the norms within latent attention, whatever that of the others is. llama.cpp
-// takes the file's for all.
+// latentEps is the epsilon of the norms within latent attention, whatever that of the other norms
+// is. llama.cpp uses the file's for all.
 const latentEps = 1e-6
 
 // latent builds the products of latent attention.
@@ -120,10 +120,10 @@ func (b *builder) latent(i int, name func(part string) string) *nn.Latent {
 	return l
 }
 
-// Folders have the two matrices of a head one after the other in one tensor: its keys' as (PlainDim, Rank),
-// which GGUF files have transposed, and its values'.
+// Folders have the two matrices of a head one after the other in one tensor: that of its keys as
+// (PlainDim, Rank), which is transposed in GGUF files, and that of its values.
 
-// fromHeads is the part of the folder's tensor t.
+// fromHeads returns the part, read from the folder's tensor t.
 func (p *Part) fromHeads(t tensor.Tensor) (tensor.Tensor, error) {
 	keys := p.Half == 1
 	plain, rank := p.Split-p.Rows, p.Cols
@@ -159,14 +159,14 @@ func (p *Part) fromHeads(t tensor.Tensor) (tensor.Tensor, error) {
 	return x, x.Check()
 }
 
-// copyColumn copies column i of rows of so many bytes, which are numbers of width bytes.
+// copyColumn copies column i of rows of rowBytes bytes, whose elements have width bytes.
 func copyColumn(dst, rows []byte, i, rowBytes, width int) {
 	for at := i * width; at < len(rows); at += rowBytes {
 		dst = dst[copy(dst, rows[at:at+width]):]
 	}
 }
 
-// intoHeads is the folder's tensor of the two halves.
+// intoHeads returns the folder's tensor for the two halves.
 func (p *Part) intoHeads(ending string, keys, values tensor.Tensor) (list []tensor.Tensor, err error) {
 	plain := p.Cols
 	rank := p.Rows
@@ -211,7 +211,7 @@ func (p *Part) intoHeads(ending string, keys, values tensor.Tensor) (list []tens
 	return []tensor.Tensor{x}, x.Check()
 }
 
-// denseFirst is how many layers, the first ones, are dense of those listed; ok is false where others are too.
+// denseFirst returns how many leading layers of those listed are dense; ok is false if later ones are too.
 func denseFirst(kinds []string) (n int, ok bool) {
 	n = slices.Index(kinds, "sparse")
 	if n < 0 {

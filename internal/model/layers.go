@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// headDim is the dimensions of a layer's heads.
+// headDim returns the dimensions of a layer's heads.
 func (c *Config) headDim(layer int) int {
 	if c.LocalHeadDim > 0 && c.windowed(layer) {
 		return c.LocalHeadDim
@@ -15,7 +15,7 @@ func (c *Config) headDim(layer int) int {
 	return c.HeadDim
 }
 
-// kvHeads is the key/value heads of a layer.
+// kvHeads returns the number of key/value heads of a layer.
 func (c *Config) kvHeads(layer int) int {
 	if c.LocalKVHeads > 0 && c.windowed(layer) {
 		return c.LocalKVHeads
@@ -23,12 +23,12 @@ func (c *Config) kvHeads(layer int) int {
 	return c.KVHeads
 }
 
-// reads reports whether a layer reads the keys and values of another.
+// reads reports whether a layer reads the keys and values of another one.
 func (c *Config) reads(layer int) bool {
 	return c.Borrows || c.Sharing > 0 && layer >= c.Layers-c.Sharing
 }
 
-// ffn is the width of a layer's MLP.
+// ffn returns the width of a layer's MLP.
 func (c *Config) ffn(layer int) int {
 	if c.WideSharing && c.reads(layer) {
 		return 2 * c.FFN
@@ -36,7 +36,7 @@ func (c *Config) ffn(layer int) int {
 	return c.FFN
 }
 
-// expertFFN is the width of an expert.
+// expertFFN returns the width of an expert.
 func (c *Config) expertFFN() int {
 	if c.ExpertFFN > 0 {
 		return c.ExpertFFN
@@ -50,7 +50,7 @@ func (c *Config) uneven() bool {
 		c.SharedFFN > 0 || c.KeyValues || c.Bare != nil
 }
 
-// sources are the layers whose keys and values each layer reads; nil: its own.
+// sources returns the layer whose keys and values each layer reads; nil: its own.
 func (c *Config) sources() []int {
 	if c.Sharing == 0 {
 		return nil
@@ -93,7 +93,7 @@ func (c *Config) layOutPages(p *nn.Pages, blocks []nn.Block, kv nn.KVType) {
 	}
 }
 
-// validateLayers checks what layers have each for itself.
+// validateLayers checks the values that differ from layer to layer.
 func (c *Config) validateLayers() error {
 	switch {
 	case c.LocalHeadDim < 0 || c.LocalHeadDim > maxWidth || c.LocalHeadDim%2 != 0:

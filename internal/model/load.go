@@ -13,29 +13,29 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Options says how to open a model.
+// Options defines how to open a model.
 type Options struct {
 	Threads int // workers; 0: as many as the program may use (GOMAXPROCS)
-	Context int // most tokens of a sequence; 0: what the model was made for
+	Context int // most tokens in a sequence; 0: as many as the model was made for
 
-	// Workers is an open model whose workers this one is to use instead of its own, such as the target a draft model
-	// works for: their passes take turns. It must outlive this model. Threads is then not read. Texts are no longer than
-	// that one's, so longrope's factors are those for its context.
+	// Workers is an open model whose workers this one will use instead of its own, such as the target
+	// of a draft model: their passes take turns. It must outlive this model. Threads is then ignored.
+	// Texts cannot be longer than in that model, so longrope's factors are those for its context.
 	Workers *Model
 
-	// Pad, where it is not 0, pads the model to about so many parameters: its logits stay the same to
-	// the bit, its passes cost what those of a model of that size cost. PadType is the type of the
-	// layers added: BF16, F16, Q8_0 or a K type; its zero value stands for BF16.
+	// Pad, if it is not 0, pads the model to about that many parameters: its logits stay the same
+	// to the bit, and its passes cost as much as those of a model of that size. PadType is the type
+	// of the added layers: BF16, F16, Q8_0 or a K type; its zero value means BF16.
 	Pad     int64
 	PadType tensor.Type
 
-	// PadExperts, where it is not 0, is the number of experts that each layer's MLP is made into.
-	// They are copies of it, and a row uses PadUsed of them: logits stay the same to rounding. The
-	// model's architecture must be qwen3. WritePadded does not read them.
+	// PadExperts, if it is not 0, is the number of experts that each layer's MLP is turned into.
+	// They are copies of it, of which a row uses PadUsed: logits stay the same to rounding. The
+	// model's architecture must be qwen3. WritePadded ignores both.
 	PadExperts, PadUsed int
 
-	// KV is what caches store keys and values as; its zero value, nn.KVAuto, goes with the weights:
-	// bf16, or f32 where they are F32 or F16.
+	// KV is the type in which caches store keys and values; its zero value, nn.KVAuto, depends on
+	// the weights: bf16, or f32 if they are F32 or F16.
 	KV nn.KVType
 
 	Progress func(done, total int64) // called as weights load, in bytes; may be nil
@@ -47,14 +47,14 @@ func Open(path string, o Options) (*Model, error) {
 	return finish(path, src, err, o)
 }
 
-// OpenGGUF loads a model from the contents of a GGUF file, such as one embedded in a program. name stands for its path
-// in errors.
+// OpenGGUF loads a model from the contents of a GGUF file, such as one embedded in a program.
+// Errors use name as its path.
 func OpenGGUF(name string, data []byte, o Options) (*Model, error) {
 	src, err := openGGUF(gguf.Parse(name, data))
 	return finish(name, src, err, o)
 }
 
-// finish loads a model from a source that was opened, or was not.
+// finish loads a model from a source, unless opening the source failed with err.
 func finish(name string, src source, err error, o Options) (*Model, error) {
 	if err != nil {
 		return nil, named(name, err)
@@ -71,7 +71,7 @@ func finish(name string, src source, err error, o Options) (*Model, error) {
 	return m, src.Close()
 }
 
-// named puts the path before an error that does not say it.
+// named prefixes an error with the path, unless it already mentions it.
 func named(path string, err error) error {
 	if strings.Contains(err.Error(), path) {
 		return err

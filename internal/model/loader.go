@@ -1,4 +1,4 @@
-// Weights on their way from a file into packed matrices.
+// Loading weights from a file into packed matrices.
 
 package model
 
@@ -14,26 +14,26 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Loader is the Weights of an open file. It lists the matrices that a network asks for, and then
-// packs them all on every worker.
+// Loader is the Weights of an open file. It lists the matrices that a network asks for, then packs
+// them all on all workers.
 type Loader struct {
 	src      tensors
 	arch     string
 	progress func(done, total int64)
 	jobs     []packing
 	used     map[string]bool // by the file's own names
-	memory   []TypeMemory    // of what the network asked for
+	memory   []TypeMemory    // of the tensors that the network asked for
 	counted  map[string]bool // the tensors in memory, by the file's names
-	dry      bool            // matrices are counted and get no memory
+	dry      bool            // matrices are counted but get no memory
 }
 
-// NewGGUFLoader returns the weights of a GGUF file that is no model, such as a drafter's head; arch
-// is what errors call it.
+// NewGGUFLoader returns the weights of a GGUF file that is not a model, such as a drafter's head;
+// errors call it arch.
 func NewGGUFLoader(f *gguf.File, arch string) *Loader {
 	return &Loader{src: &ggufSource{Config{Arch: arch}, f}, arch: arch}
 }
 
-// NewLoader returns the weights of tensors that bear GGUF's names, wherever they come from.
+// NewLoader returns the weights of tensors with GGUF's names, from any source.
 func NewLoader(list []tensor.Tensor, arch string) *Loader {
 	s := listSource{}
 	for _, t := range list {
@@ -50,10 +50,10 @@ func (s listSource) tensor(name string) (tensor.Tensor, bool, error) {
 	return t, ok, nil
 }
 
-// Used reports whether a network asked for the tensor that the file calls name.
+// Used reports whether a network asked for the tensor that is called name in the file.
 func (l *Loader) Used(name string) bool { return l.used[name] }
 
-// refuseUnused returns an error that names the first tensor of a list, by the file's names, that no
+// refuseUnused returns an error that names the first tensor in a list, by the file's names, that no
 // network asked for.
 func (l *Loader) refuseUnused(names []string) error {
 	for _, name := range names {
@@ -72,13 +72,13 @@ type packing struct {
 	rows []byte // a copy of t's; dst is nil
 }
 
-// Has reports whether there is such a tensor.
+// Has reports whether there is a tensor called name.
 func (l *Loader) Has(name string) bool {
 	_, ok, err := l.src.tensor(name)
-	return ok || err != nil // what is there and cannot be read is for Vector to report
+	return ok || err != nil // a tensor that exists but cannot be read is for Vector to report
 }
 
-// get returns a tensor of the shape it must have.
+// get returns a tensor, which must have the given shape.
 func (l *Loader) get(name string, shape ...int) (tensor.Tensor, error) {
 	t, ok, err := l.src.tensor(name)
 	switch {
@@ -89,7 +89,7 @@ func (l *Loader) get(name string, shape ...int) (tensor.Tensor, error) {
 		return t, fmt.Errorf("tensor %s is missing: the file is incomplete, or not of architecture %s", name, l.arch)
 	case len(shape) == 2 && shape[0] == 1 && slices.Equal(t.Shape, shape[1:]): // a row
 		t.Shape = shape
-	case len(shape) == 1 && slices.Equal(t.Shape, []int{1, shape[0]}): // so does llama.cpp's converter
+	case len(shape) == 1 && slices.Equal(t.Shape, []int{1, shape[0]}): // as llama.cpp's converter does
 		t.Shape = shape
 	case !slices.Equal(t.Shape, shape):
 		return t, fmt.Errorf("tensor %s has shape %v: want %v for this model", l.nameOf(name), t.Shape, shape)
@@ -101,7 +101,7 @@ func (l *Loader) get(name string, shape ...int) (tensor.Tensor, error) {
 	return t, nil
 }
 
-// nameOf is what the file calls a tensor.
+// nameOf returns the file's name for a tensor.
 func (l *Loader) nameOf(name string) string {
 	if s, ok := l.src.(*hfSource); ok {
 		if folder, ok := HFName(s.c.Arch, name); ok {
@@ -158,7 +158,7 @@ func (l *Loader) Rows(name string, shape []int, from, to int) (*gemm.Matrix, err
 }
 
 // Pack fills every matrix and table from its tensor, in parallel. Each worker reads a few rows at a
-// time, so that little of the file is in memory beside the weights.
+// time, so that little of the file is in memory in addition to the weights.
 func (l *Loader) Pack(pool *par.Pool) error {
 	var done, total int64
 	for _, j := range l.jobs {
@@ -171,7 +171,7 @@ func (l *Loader) Pack(pool *par.Pool) error {
 		pool.Run((p.t.Rows()+p.step-1)/p.step, p)
 		for _, err := range p.errs {
 			if err != nil {
-				return err // and not the same of every worker
+				return err // and not the same for every worker
 			}
 		}
 		done += int64(j.t.Rows() * j.t.RowBytes())
@@ -182,14 +182,14 @@ func (l *Loader) Pack(pool *par.Pool) error {
 	return nil
 }
 
-// packBytes is about how much of a tensor a task reads. Of four files (bf16, Q8_0, Q4_K) on 2 cores
-// of an EPYC, half and double of it load as fast to 5 %, four times of it 15 to 25 % slower.
+// packBytes is roughly how much of a tensor a task reads. For four files (bf16, Q8_0, Q4_K) on 2 cores of an
+// EPYC, half and double of it load equally fast, to within 5 %, and four times as much is 15 to 25 % slower.
 const packBytes = 256 << 10
 
 // packJob packs one tensor after another.
 type packJob struct {
 	packing
-	step    int // rows of a task, whole panels
+	step    int // rows per task, whole panels
 	buffers [][]byte
 	recoded [][]byte
 	errs    []error // of the workers

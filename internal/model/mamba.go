@@ -9,14 +9,14 @@ import (
 
 // MambaConfig is the shape of layers of Mamba-2.
 type MambaConfig struct {
-	Heads, Groups     int // heads of a group share keys and queries
+	Heads, Groups     int // the heads of a group share keys and queries
 	HeadDim, StateDim int
 }
 
 // inner is the width of all heads.
 func (m *MambaConfig) inner() int { return m.Heads * m.HeadDim }
 
-// channels is what the convolution goes over: values, keys and queries.
+// channels is the width of the convolution: values, keys and queries.
 func (m *MambaConfig) channels() int { return m.inner() + 2*m.Groups*m.StateDim }
 
 func (m *MambaConfig) validate() error {
@@ -35,7 +35,7 @@ func (m *MambaConfig) validate() error {
 	return nil
 }
 
-// checkTimeSteps refuses bounds of Δ. JSON has no word for infinity: transformers 5 writes an object.
+// checkTimeSteps refuses bounds of Δ. JSON cannot express infinity: transformers 5 writes an object.
 func (h *hfConfig) checkTimeSteps() error {
 	if len(h.TimeSteps) == 0 {
 		return nil
@@ -76,7 +76,7 @@ func writeMambaKeys(c *Config, set func(string, any)) {
 	set("ssm.inner_size", uint32(m.inner()))
 }
 
-// mambaParts are the parts of a layer of Mamba-2, whose names in folders begin with prefix.
+// mambaParts returns the parts of a layer of Mamba-2, whose names in folders begin with prefix.
 func mambaParts(prefix string, when func(c *Config, layer int) bool) []part {
 	return only(when,
 		part{name: "ssm_in", folder: prefix + "in_proj", out: mambaIn, in: hidden},

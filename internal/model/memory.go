@@ -8,19 +8,19 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// TypeMemory is what the tensors of one type take in a file, and in the memory of the model that is
-// loaded from it.
+// TypeMemory is the size of the tensors of one type in a file, and in memory once the model is
+// loaded.
 type TypeMemory struct {
 	Type    tensor.Type // in the file
-	As      tensor.Type // in memory: the type that they are multiplied in, or looked up in
+	As      tensor.Type // in memory: the type in which they are multiplied or looked up
 	Tensors int
 	File    int64 // bytes in the file
 	Memory  int64 // bytes in memory
 }
 
-// ReadMemory returns what the weights of the model at path take when it is open, type by type in
-// the order of the network. It reads the descriptions of the tensors alone, but for a folder with an
-// output matrix beside a tied embedding, which opening compares.
+// ReadMemory returns the memory that the weights of the model at path take once it is open, type by
+// type in the order of the network. It reads only the descriptions of the tensors, unless a folder
+// has an output matrix as well as a tied embedding, which opening compares.
 func ReadMemory(path string) ([]TypeMemory, error) {
 	src, err := openSource(path)
 	if err != nil {
@@ -38,7 +38,7 @@ func ReadMemory(path string) ([]TypeMemory, error) {
 	return l.memory, nil
 }
 
-// count notes what a tensor takes.
+// count records the memory of a tensor.
 func (l *Loader) count(t tensor.Tensor, as tensor.Type, bytes int) {
 	m := TypeMemory{Type: t.Type, As: as, File: int64(t.Rows() * t.RowBytes())}
 	if s, ok := l.src.(*hfSource); ok {
@@ -53,7 +53,7 @@ func (l *Loader) count(t tensor.Tensor, as tensor.Type, bytes int) {
 	if l.counted == nil {
 		l.counted = map[string]bool{}
 	}
-	if !l.counted[t.Name] { // not another matrix of a tensor of several
+	if !l.counted[t.Name] { // not for a further matrix of the same tensor
 		l.counted[t.Name] = true
 		sum.Tensors++
 	}

@@ -10,17 +10,17 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Mixed is how two parts lie in one tensor of a folder.
+// Mixed describes how two parts are laid out in one tensor of a folder.
 type Mixed struct {
 	Rows int // of the folder's tensor
 
-	// Row is the folder's row of row i of a part, 1 or 2. Place is the inverse.
+	// Row returns the folder's row for row i of a part, 1 or 2. Place is its inverse.
 	Row   func(part, i int) int
 	Place func(row int) (part, i int)
 }
 
-// mixed is Qwen 3 Next's tensor of queries, keys, values and gates, which has those of one key head after
-// another.
+// mixed describes Qwen 3 Next's tensor of queries, keys, values and gates, which are grouped by key
+// head.
 func (d *DeltaConfig) mixed() *Mixed {
 	keys, values := d.KeyDim, d.ValueHeads/max(d.KeyHeads, 1)*d.ValueDim
 	unit, all := 2*(keys+values), d.KeyHeads*d.KeyDim
@@ -53,7 +53,7 @@ func (d *DeltaConfig) mixed() *Mixed {
 	}
 }
 
-// unmix is the part's rows of a folder's tensor.
+// unmix returns the part's rows of a folder's tensor.
 func (p *Part) unmix(t tensor.Tensor) (tensor.Tensor, error) {
 	if err := wantShape(t, p.Mixed.Rows, p.Cols); err != nil {
 		return t, err
@@ -63,7 +63,7 @@ func (p *Part) unmix(t tensor.Tensor) (tensor.Tensor, error) {
 	return x, nil
 }
 
-// mix is the folder's tensor of two parts, the first first.
+// mix returns the folder's tensor of two parts, which are given in order.
 func (p *Part) mix(ending string, parts [2]tensor.Tensor) (tensor.Tensor, error) {
 	rows := 0
 	for i, t := range parts {
@@ -90,9 +90,9 @@ func (p *Part) mix(ending string, parts [2]tensor.Tensor) (tensor.Tensor, error)
 	return x, nil
 }
 
-// tiles says which row of value heads in a folder is row i of a GGUF file, and the inverse. Neighbouring
-// value heads share a key head in folders, those that are KeyHeads apart in GGUF files. Rows before those of
-// value heads are the same. Nil: all are.
+// tiles returns which row of a folder is row i of a GGUF file, and the inverse. Neighbouring value
+// heads share a key head in folders, those KeyHeads apart in GGUF files. Rows before those of value
+// heads are unchanged. nil: all rows are.
 func (d *DeltaConfig) tiles(rows dim) (toGGUF, toFolder func(i int) int) {
 	if d.KeyHeads == d.ValueHeads || d.KeyHeads < 1 {
 		return nil, nil
@@ -104,7 +104,7 @@ func (d *DeltaConfig) tiles(rows dim) (toGGUF, toFolder func(i int) int) {
 	case deltaChannels:
 		from = 2 * d.KeyHeads * d.KeyDim
 	}
-	turn := func(across int) func(i int) int { // rows of heads, across of them side by side
+	turn := func(across int) func(i int) int { // rows of heads, taken across at a time
 		return func(i int) int {
 			if i < from {
 				return i
@@ -116,7 +116,7 @@ func (d *DeltaConfig) tiles(rows dim) (toGGUF, toFolder func(i int) int) {
 	return turn(d.KeyHeads), turn(d.ValueHeads / d.KeyHeads)
 }
 
-// ReorderColumns is a matrix whose column i is column order(i) of t. It is in F32 where t's type has blocks. nil: t.
+// ReorderColumns returns a matrix whose column i is column order(i) of t, in F32 if t's type has blocks. nil: t.
 func ReorderColumns(t tensor.Tensor, order func(i int) int) (tensor.Tensor, error) {
 	if order == nil {
 		return t, nil

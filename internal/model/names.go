@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Head names, to HFName, a drafter's head: its folders have no prefix before the layers.
+// Head is the architecture of a drafter's head for HFName: its folders have no prefix before the layers.
 const Head = "head"
 
 var headArchs []string
 
-// RegisterHeads adds architectures of GGUF files that hold a drafter's head and no model. It is for init.
+// RegisterHeads adds architectures of GGUF files that hold a drafter's head but no model. It must be called from init.
 func RegisterHeads(archs ...string) { headArchs = append(headArchs, archs...) }
 
-// IsHead reports whether an architecture is one of heads.
+// IsHead reports whether an architecture is that of a head.
 func IsHead(arch string) bool { return slices.Contains(headArchs, arch) }
 
-// TargetLayersKey is the key of a head's GGUF file that says how many layers the target has that it was made for. It is
-// grove's own.
+// TargetLayersKey is the key in a head's GGUF file for the number of layers of the target for which
+// the head was made. Only grove uses it.
 const TargetLayersKey = "grove.target.block_count"
 
-// ErrHead is the error of a file or folder that holds a drafter's head and no model.
+// ErrHead is the error for a file or folder that holds a drafter's head but no model.
 var ErrHead = errors.New("the file is a drafter's head, not a model: open the model it drafts for, with this head (--head FILE)")
 
 // headArch is a drafter's head: layers of qwen3 under other names.
@@ -38,11 +38,11 @@ var headArch = architecture{
 	layer: qwen3.layer,
 }
 
-// RouterName is how the names of matrices that choose experts end. Files have them in F32.
+// RouterName is the ending of the names of matrices that choose experts. Files have them in F32.
 const RouterName = ".ffn_gate_inp.weight"
 
 // InF32 reports whether files have a matrix in F32 whatever their type: one that chooses experts,
-// or that is of no product.
+// or that is not used in a product.
 func InF32(name string) bool {
 	return slices.ContainsFunc(
 		[]string{
@@ -52,7 +52,7 @@ func InF32(name string) bool {
 		func(ending string) bool { return strings.HasSuffix(name, ending) })
 }
 
-// HFName translates a GGUF tensor name of an architecture; ok is false for tensors Hugging Face files do not have.
+// HFName translates a GGUF tensor name of an architecture; ok is false for tensors that folders do not have.
 func HFName(arch, name string) (string, bool) {
 	a := archNamed(arch)
 	switch {
@@ -64,7 +64,7 @@ func HFName(arch, name string) (string, bool) {
 	return a.folderName(name)
 }
 
-// folderName translates a GGUF tensor name with its ending.
+// folderName translates a GGUF tensor name, including its ending.
 func (a *architecture) folderName(name string) (string, bool) {
 	prefix := ""
 	if layer, part := layerPart(name); layer >= 0 {

@@ -8,12 +8,12 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Weights gives a network its tensors, by GGUF name: loaded ones to serve, trained ones to train.
+// Weights gives a network its tensors, by GGUF name: loaded ones for serving, trainable ones for training.
 type Weights interface {
-	Has(name string) bool // biases are there or not, as the weights have it
+	Has(name string) bool // the weights determine whether there are biases
 	Matrix(name string, out, in int) (*gemm.Matrix, error)
 	Vector(name string, n int) ([]float32, error)
-	Table(name string, rows, cols int) (nn.Table, error) // a matrix only looked up in
+	Table(name string, rows, cols int) (nn.Table, error) // a matrix used only for look-ups
 }
 
 // Network is the layers of a model over its weights.
@@ -24,9 +24,9 @@ type Network struct {
 	Norm   nn.Norm // before the head
 	Head   nn.Linear
 
-	PerLayer *nn.PerLayerTable // what each token has for each layer; nil: nothing
+	PerLayer *nn.PerLayerTable // each token's input to each layer; nil: none
 
-	Optional []string // the tensors that there are, of those that there need not be
+	Optional []string // the optional tensors that exist
 
 	layerBytes int // of the packed weights of a layer
 }
@@ -64,8 +64,8 @@ func NewNetwork(c Config, w Weights) (*Network, error) {
 	return n, b.err
 }
 
-// NewBlocks builds the blocks alone of the network that c describes, for a drafter's head whose
-// rows come from elsewhere.
+// NewBlocks builds only the blocks of the network that c describes, for a drafter's head whose rows
+// come from elsewhere.
 func NewBlocks(c *Config, w Weights) ([]nn.Block, error) {
 	b, err := newBuilder(c, w)
 	if err != nil {
@@ -74,7 +74,7 @@ func NewBlocks(c *Config, w Weights) ([]nn.Block, error) {
 	return b.blocks(), b.err
 }
 
-// WeightBytes is the size of the packed weights that every pass reads.
+// WeightBytes is the size of the packed weights that each pass reads.
 func (n *Network) WeightBytes() int {
 	size := n.Head.W.Bytes()
 	if n.PerLayer != nil {
@@ -86,21 +86,21 @@ func (n *Network) WeightBytes() int {
 	return size
 }
 
-// Observer is told of the residual stream as it passes the layers: 0 is the embedding, i
-// what the i-th block puts out. An error ends the pass.
+// Observer receives the residual stream as it passes the layers: 0 is the embedding, i the output
+// of the i-th block. An error ends the pass.
 type Observer interface {
 	Layer(i int, x nn.Mat) error
 }
 
-// Planner is an Observer that uses x in operations of the pass's Exec alone, so that it may be told
-// of a layer before it is computed.
+// Planner is an Observer that uses x only in operations of the pass's Exec, so it may be called for
+// a layer before that layer is computed.
 type Planner interface {
 	Observer
 	Plans()
 }
 
-// RunLayers runs the rows of a forest, whose tokens are given, through the embedding and every
-// block, leaving the residual stream before the final norm in x (rows × Hidden). o may be nil.
+// RunLayers runs the rows of a forest, with the given tokens, through the embedding and all blocks,
+// leaving the residual stream before the final norm in x (rows × Hidden). o may be nil.
 func (n *Network) RunLayers(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *nn.BlockBuffers, o Observer) error {
 	_, plans := o.(Planner)
 	plans = plans || o == nil
@@ -135,21 +135,21 @@ func (n *Network) RunLayers(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, 
 	return nil
 }
 
-// together is how many layers of a pass are planned at once: those of a small network, which are soon done. Between
-// others an observer is asked whether to go on.
+// together returns how many layers of a pass are planned at once: several in a small network, whose
+// layers finish soon. Between other layers an observer is asked whether to continue.
 func (n *Network) together(rows int) int {
 	const much = 16 << 20 // weights times rows, from 16 rows on: some 100 µs
 	work := n.layerBytes * max(1, rows/16)
 	return max(1, much/max(1, work))
 }
 
-// builder keeps the first error, so that the network above and the block below read as
-// lists of their parts.
+// builder keeps the first error, so that the network above and the block below read like lists of
+// their parts.
 type builder struct {
 	c           *Config
 	arch        *architecture
 	w           Weights
-	rope, local *nn.Rope // of all layers; of those with a window, if it differs
+	rope, local *nn.Rope // of all layers; of those with a window, if different
 	optional    []string // see Network
 	err         error
 }
@@ -168,7 +168,7 @@ func newBuilder(c *Config, w Weights) (*builder, error) {
 	return b, nil
 }
 
-// perLayer is the table of what tokens have for each layer.
+// perLayer builds the table of each token's inputs to the layers.
 func (b *builder) perLayer() *nn.PerLayerTable {
 	c := b.c
 	all := c.size(perLayers, 0)
@@ -205,12 +205,12 @@ func (b *builder) vector(name string, n int) []float32 {
 	return v
 }
 
-// linear is the product called name, with its bias where there is one.
+// linear builds the product called name, with its bias if there is one.
 func (b *builder) linear(name string, out, in int) nn.Linear {
 	return nn.Linear{W: b.matrix(name+".weight", out, in), Bias: b.bias(name, out)}
 }
 
-// bias is that of the product called name; nil where there is none.
+// bias returns the bias of the product called name; nil if there is none.
 func (b *builder) bias(name string, out int) []float32 {
 	if !b.has(name + ".bias") {
 		return nil
@@ -218,7 +218,7 @@ func (b *builder) bias(name string, out int) []float32 {
 	return b.vector(name+".bias", out)
 }
 
-// has reports whether there is a tensor of those that there need not be.
+// has reports whether an optional tensor exists.
 func (b *builder) has(name string) bool {
 	if !b.w.Has(name) {
 		return false
@@ -227,7 +227,7 @@ func (b *builder) has(name string) bool {
 	return true
 }
 
-// norm is the normalisation called name: RMSNorm, or LayerNorm.
+// norm builds the normalisation called name: RMSNorm, or LayerNorm.
 func (b *builder) norm(name string, n int) nn.Norm {
 	norm := nn.Norm{Weight: b.vector(name+".weight", n), Eps: b.c.NormEps, Center: b.arch.layerNorm}
 	if norm.Center && !b.arch.biasless {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Cost padding. The text of a small model is real, but verifying it is cheap, which hides what speculation is for. A
-// padded model computes the same logits to the bit, and its passes read and multiply as many
-// weights as those of a model of the size asked for:
+// Cost padding. The text of a small model is real, but verifying it is cheap, which hides the
+// benefit of speculation. A padded model computes the same logits to the bit, while its passes read
+// and multiply as many weights as those of a model of the requested size:
 //
 //   - layers are added at the end whose output projections are zero: whatever they compute, what they add to the
 //     residual stream is zero;
@@ -15,19 +15,18 @@ import (
 //     down projection that are new are zero, and a product's chain (package gemm) goes on over them by adding zeros.
 //     Activations that share a scale are all the model's own or all new, since its width is whole blocks of the weights' type.
 
-// PaddingKey is the key of a GGUF file that says how many of its parameters are padding.
+// PaddingKey is the key of a GGUF file for the number of its parameters that are padding.
 const PaddingKey = "grove.padding.parameters"
 
-// Padding layers have about paddedLayer parameters, as a model of half a billion has them, unless
-// the model's own are larger; and where that would make fewer than paddedLayers layers, they are
-// smaller.
+// Added layers have about paddedLayer parameters, as in a model of half a billion, unless the
+// model's own are larger; if that would give fewer than paddedLayers layers, they are smaller.
 const (
 	paddedLayer  = 10_000_000
 	paddedLayers = 48
 )
 
-// Parameters is the number of weights, padding included; biases, which only some files have, are
-// left out but for those of norms.
+// Parameters is the number of weights, including padding; biases, which only some files have, are
+// left out except those of norms.
 func (c *Config) Parameters() int64 {
 	a := c.arch()
 	n := c.layersParameters(c.FFN)
@@ -39,7 +38,7 @@ func (c *Config) Parameters() int64 {
 	return n
 }
 
-// layersParameters is what all layers would have with feed-forward halves of width ffn.
+// layersParameters returns the parameters of all layers, if feed-forward halves had width ffn.
 func (c *Config) layersParameters(ffn int) (n int64) {
 	for i := range c.Layers {
 		n += c.layerParameters(ffn, i)
@@ -47,7 +46,7 @@ func (c *Config) layersParameters(ffn int) (n int64) {
 	return n
 }
 
-// layerParameters is what a layer would have with a feed-forward half of width ffn.
+// layerParameters returns the parameters of a layer, if its feed-forward half had width ffn.
 func (c *Config) layerParameters(ffn, layer int) (n int64) {
 	wide, a := *c, c.arch()
 	wide.FFN = ffn
@@ -59,7 +58,7 @@ func (c *Config) layerParameters(ffn, layer int) (n int64) {
 	return n
 }
 
-// elements is the weights of a part.
+// elements returns the number of weights in a part.
 func (c *Config) elements(a *architecture, p part, layer int) int64 {
 	n := int64(c.size(p.out, layer))
 	if p.each {
@@ -74,8 +73,8 @@ func (c *Config) elements(a *architecture, p part, layer int) int64 {
 	return n
 }
 
-// Products is how many multiplications a row takes, all but those of attention: the elements of
-// matrices that it is multiplied by.
+// Products is how many multiplications a row takes, not counting attention: the number of elements
+// in the matrices that it is multiplied by.
 func (c *Config) Products() int {
 	n, a := c.Vocab*c.Hidden, c.arch()
 	for i := range c.Layers {
@@ -93,9 +92,9 @@ func (c *Config) Products() int {
 	return n + c.size(perLayers, 0)*c.Hidden
 }
 
-// AttentionProducts is how many multiplications the attention of a row takes that sees so many
-// positions, its own included: for each layer and head those of a query by keys, and as many of
-// weights by values. Of a layer with a window it sees the window.
+// AttentionProducts is how many multiplications the attention of a row takes that sees the given
+// number of positions, including its own: for each layer and head, those of a query with keys, and
+// as many of weights with values. A layer with a window sees only the window.
 func (c *Config) AttentionProducts(positions int) int {
 	seen := 0
 	for i := range c.Layers {
@@ -111,10 +110,10 @@ func (c *Config) AttentionProducts(positions int) int {
 	return 2 * c.Heads * seen
 }
 
-// ffnColumn is the weights of a layer that come with each unit of feed-forward width.
+// ffnColumn is the number of a layer's weights for each unit of feed-forward width.
 func (c *Config) ffnColumn() int64 { return c.layerParameters(1, 0) - c.layerParameters(0, 0) }
 
-// extended is a list by layer that goes on with false, unless it is nil.
+// extended returns a list by layer, continued with false unless it is nil.
 func extended(list []bool, n int) []bool {
 	if list == nil {
 		return nil
@@ -122,7 +121,7 @@ func extended(list []bool, n int) []bool {
 	return append(slices.Clone(list), make([]bool, n-len(list))...)
 }
 
-// padded is the shape that c has after padding: about total parameters, to within a layer. The
+// padded returns the shape of c after padding: about total parameters, to within a layer. The
 // feed-forward width grows to a multiple of unit.
 func (c Config) padded(total int64, unit int) (Config, error) {
 	if err := c.Validate(); err != nil {
@@ -137,7 +136,7 @@ func (c Config) padded(total int64, unit int) (Config, error) {
 		return c, fmt.Errorf("padding to %d parameters: the model has %d already: want more", total, have)
 	}
 	own := c.layerParameters(c.FFN, 0)
-	layers := total - (have - c.layersParameters(c.FFN)) // what all layers are to have together
+	layers := total - (have - c.layersParameters(c.FFN)) // for all layers together
 	each := max(own, min(paddedLayer, layers/paddedLayers))
 	n := max(int64(c.Layers)+1, (layers+each/2)/each)
 	wide := (layers/n - c.layerParameters(0, 0)) / c.ffnColumn() / int64(unit) * int64(unit)
@@ -146,7 +145,7 @@ func (c Config) padded(total int64, unit int) (Config, error) {
 		p.FFN = int(min(max(wide, int64(c.FFN)), maxWidth+1))
 	}
 	each = p.layerParameters(p.FFN, 0)
-	more := (layers - p.layersParameters(p.FFN) + each/2) / each // layers as the first is
+	more := (layers - p.layersParameters(p.FFN) + each/2) / each // layers like the first
 	p.Layers = int(min(int64(c.Layers)+max(1, more), maxLayers+1))
 	if c.recurrent(0) {
 		p.Recurrent = append(slices.Clone(c.Recurrent), slices.Repeat([]bool{true}, p.Layers-c.Layers)...)

@@ -8,9 +8,9 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// copiedExperts is a source whose layers have experts, each a copy of the model's own MLP, and routers
-// of random weights. The weights of a row's experts add up to 1, so the network computes what it did,
-// to rounding; but its passes read the experts that their rows choose.
+// copiedExperts is a source whose layers have experts, each a copy of the model's own MLP, and
+// routers with random weights. The weights of a row's experts add up to 1, so the network computes
+// the same results, to rounding, but its passes read the experts that their rows choose.
 type copiedExperts struct {
 	source
 	c Config
@@ -65,7 +65,7 @@ func (s *copiedExperts) tensor(name string) (tensor.Tensor, bool, error) {
 	return s.source.tensor(name)
 }
 
-// copies is a matrix again and again, once for each expert.
+// copies repeats a matrix, once for each expert.
 func (s *copiedExperts) copies(name string, t tensor.Tensor) tensor.Tensor {
 	rows, size := t.Rows(), t.RowBytes()
 	all := tensor.Tensor{Name: name, Type: t.Type, Shape: append([]int{s.c.Experts}, t.Shape...)}
@@ -83,7 +83,7 @@ func (s *copiedExperts) copies(name string, t tensor.Tensor) tensor.Tensor {
 	return all
 }
 
-// router has random weights, others in each layer. Rows that are alike choose alike.
+// router returns random weights, different in each layer. Similar rows choose similar experts.
 func (s *copiedExperts) router(name string) (tensor.Tensor, error) {
 	rng := seeded(name)
 	values := make([]float32, s.c.Experts*s.c.Hidden)

@@ -11,8 +11,8 @@ import (
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
-// WritePadded writes the GGUF file at from as a padded one, of Options' Pad, PadType and Progress.
-// Metadata and tokenizer are copied; PaddingKey says that it is padded. Other engines run it too.
+// WritePadded writes a padded copy of the GGUF file at from, using Pad, PadType and Progress of Options.
+// Metadata and tokenizer are copied; PaddingKey marks it as padded. Other engines can run it too.
 func WritePadded(ctx context.Context, from, to string, o Options) (Config, error) {
 	f, err := gguf.Open(from)
 	if err != nil {
@@ -44,7 +44,7 @@ func WritePadded(ctx context.Context, from, to string, o Options) (Config, error
 	prefix := ggufkeys.Of(f).String("general.architecture") + "."
 	a, set := c.arch(), func(key string, v any) { p.w.Set(prefix+key, v) }
 	set("block_count", uint32(c.Layers))
-	if c.Ahead > 0 { // their places are those of added layers
+	if c.Ahead > 0 { // added layers take their places
 		c.Ahead = 0
 		set(aheadKey, uint32(0))
 	}
@@ -92,8 +92,8 @@ type padWriter struct {
 	tell        func(done, total int64)
 }
 
-// add plans a tensor, which is made once for its type and shape and again when it is written: the
-// file may be far larger than memory.
+// add plans a tensor, which is made once to determine its type and shape and again when it is
+// written: the file may be far larger than memory.
 func (p *padWriter) add(name string) error {
 	t, ok, err := p.src.tensor(name)
 	if err != nil {

@@ -1,4 +1,4 @@
-// The weights of a padded model; pad.go says what they are to be.
+// The weights of a padded model; pad.go describes them.
 
 package model
 
@@ -16,13 +16,13 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// padding is a source whose model is padded. It makes its weights as they are asked for.
+// padding is a source whose model is padded. It makes weights on demand.
 type padding struct {
 	source
 	from, to Config
 	kind     tensor.Type
-	shapes   map[string][]int  // of an added layer's tensors, by part; nil for those there are not
-	weights  map[string][]byte // made so far
+	shapes   map[string][]int  // of an added layer's tensors, by part; nil for those that do not exist
+	weights  map[string][]byte // those made so far
 	zeros    []byte
 }
 
@@ -46,11 +46,11 @@ func pad(src source, total int64, kind tensor.Type) (source, error) {
 	return p, err
 }
 
-// unit is what widths are a multiple of: whole groups of activations, and whole blocks of what is multiplied.
+// unit returns the number that widths are multiples of: whole groups of activations, and whole blocks of weights.
 func (p *padding) unit() (int, error) {
 	unit := gemm.Group
 	for layer := range p.from.Layers {
-		// which the network misses, if it is not there
+		// the network reports it, if it is missing
 		t, _, err := p.source.tensor(fmt.Sprintf("blk.%d.ffn_down.weight", layer))
 		if err != nil {
 			return 0, err
@@ -74,7 +74,7 @@ func (p *padding) tensor(name string) (tensor.Tensor, bool, error) {
 	}
 	f, h := p.from.FFN, p.from.Hidden
 	var want []int
-	if part == "ffn_up.weight" && slices.Equal(t.Shape, []int{2 * f, h}) { // which not every network takes
+	if part == "ffn_up.weight" && slices.Equal(t.Shape, []int{2 * f, h}) { // which not every network has
 		t, err = p.widenedHalves(t, part)
 		return t, err == nil, err
 	}
@@ -95,7 +95,7 @@ func (p *padding) tensor(name string) (tensor.Tensor, bool, error) {
 	return t, err == nil, err
 }
 
-// layerPart splits "blk.7.ffn_up.weight" into 7 and "ffn_up.weight"; the layer is −1 for tensors of no layer.
+// layerPart splits "blk.7.ffn_up.weight" into 7 and "ffn_up.weight"; the layer is −1 for tensors outside layers.
 func layerPart(name string) (int, string) {
 	rest, ok := strings.CutPrefix(name, "blk.")
 	number, part, ok2 := strings.Cut(rest, ".")
@@ -106,7 +106,7 @@ func layerPart(name string) (int, string) {
 	return layer, part
 }
 
-// added is a tensor of an added layer: of those that the model's first layer has.
+// added returns a tensor of an added layer, if the model's first layer has the same part.
 func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
 	shape, known := p.shapes[part]
 	if !known {
@@ -160,8 +160,8 @@ func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
 	return t, err == nil, err
 }
 
-// widened is a tensor of one of the model's own layers with the new width. The rows of a matrix are
-// made as they are read.
+// widened returns a tensor of one of the model's own layers with the new width. The rows of a
+// matrix are made as they are read.
 func (p *padding) widened(t tensor.Tensor, part string) (tensor.Tensor, error) {
 	if part == "ffn_up.bias" {
 		tail, err := p.zero(t.Type, p.to.FFN-p.from.FFN)
@@ -174,7 +174,7 @@ func (p *padding) widened(t tensor.Tensor, part string) (tensor.Tensor, error) {
 	from := t
 	narrow := from.RowBytes()
 	t = tensor.Tensor{Name: t.Name, Type: from.Type}
-	if part == "ffn_down.weight" { // zeros after every row
+	if part == "ffn_down.weight" { // zeros at the end of every row
 		t.Shape = []int{p.from.Hidden, p.to.FFN}
 		size := t.RowBytes()
 		t.Reader = func(dst []byte, r0, r1 int) error {
@@ -202,7 +202,7 @@ func (p *padding) widened(t tensor.Tensor, part string) (tensor.Tensor, error) {
 	return t, err
 }
 
-// widenedHalves is widened of gate and up in one tensor, each half by itself.
+// widenedHalves is widened for gate and up in one tensor, each half separately.
 func (p *padding) widenedHalves(t tensor.Tensor, part string) (tensor.Tensor, error) {
 	var halves [2]tensor.Tensor
 	for i := range halves {
@@ -232,7 +232,7 @@ func (p *padding) widenedHalves(t tensor.Tensor, part string) (tensor.Tensor, er
 	return both, both.Check()
 }
 
-// zero is n elements of zero, which all types encode in zero bytes.
+// zero returns n elements of zero, which all types encode in zero bytes.
 func (p *padding) zero(t tensor.Type, n int) ([]byte, error) {
 	size, err := t.Size(n)
 	if err != nil {
@@ -244,15 +244,15 @@ func (p *padding) zero(t tensor.Type, n int) ([]byte, error) {
 	return p.zeros[:size:size], nil
 }
 
-// seeded draws the same numbers for the same name.
+// seeded returns a generator that draws the same numbers for the same name.
 func seeded(name string) *rand.Rand {
 	hash := fnv.New64a()
 	hash.Write([]byte(name))
 	return rand.New(rand.NewPCG(hash.Sum64(), 1))
 }
 
-// random is a matrix of weights that keep the size of what they multiply, as trained ones about do. Every layer
-// gets the same numbers: each packs a copy of its own, so that a pass reads them all.
+// random returns a matrix of weights that keep the magnitude of their input, as trained ones
+// roughly do. Every layer gets the same numbers, but packs its own copy, so a pass reads them all.
 func (p *padding) random(part string, t tensor.Type, rows, cols int) ([]byte, error) {
 	key := fmt.Sprint(part, t, rows)
 	if data := p.weights[key]; data != nil {

@@ -13,32 +13,32 @@ import (
 
 // part is a tensor of an architecture, without .weight or .bias.
 type part struct {
-	name    string // in GGUF files, in a layer without "blk.N."
+	name    string // in GGUF files; in a layer, without "blk.N."
 	folder  string // in folders
 	out, in dim    // rows and columns; a vector has no columns
-	heads   bool   // the rows are heads' queries or keys, to be rotated
-	fused   bool   // folders have query, key and value of one head after another
-	half    int    // 1, 2: folders have it as the first or the second half of a tensor's rows
-	as      string // the name of the part that does the same in most architectures, where it is not name
-	split   bool   // of latent attention: a matrix for each head, which folders have in one tensor with the other half's
-	each    bool   // there is one for each expert. A * in the folder's name is an expert's number
-	param   bool   // of no module in folders: see folderparam.go
+	heads   bool   // the rows are heads of queries or keys, to be rotated
+	fused   bool   // folders have query, key and value head by head
+	half    int    // 1, 2: in folders it is the first or second half of a tensor's rows
+	as      string // the part that does the same in most architectures, if its name differs
+	split   bool   // of latent attention: one matrix per head; in folders, both halves share one tensor
+	each    bool   // one for each expert. A * in the folder's name is an expert's number
+	param   bool   // belongs to no module in folders: see folderparam.go
 	bare    bool   // the folder's name has no ending
-	ending  string // of GGUF's name, where it is not .weight
+	ending  string // of GGUF's name, if it is not .weight
 	whole   bool   // GGUF's name has no ending
 	conv    bool   // of a convolution: folders have a dimension of 1 between rows and columns
 	row     bool   // folders have the vector as a matrix of one row
-	flat    bool   // folders have a vector of its numbers
-	plain   bool   // of a norm: not less 1 where others are
-	decay   bool   // folders have the logarithm of the number negated
-	apart   string // the folder's name of each expert's tensor, where a folder has them so
-	tiled   bool   // rows, or columns, of value heads are in another order in folders: see Grouped
-	mixed   int    // 1, 2: folders have queries, keys, values and, as 2, gates of one key head after another
+	flat    bool   // folders have its numbers as a vector
+	plain   bool   // of a norm: not stored less 1, as others are
+	decay   bool   // folders have the logarithm of the negated number
+	apart   string // the folder's name of each expert's tensor, where experts are separate
+	tiled   bool   // folders order the rows, or columns, of value heads differently: see Grouped
+	mixed   int    // 1, 2: folders group queries, keys, values and, as 2, gates by key head
 
 	when func(c *Config, layer int) bool // the layers that have it; nil: all
 }
 
-// The parts that most architectures share, by the names that most folders have for them.
+// The parts that most architectures share, with the names that most folders use.
 var (
 	llamaTop = []part{
 		{name: "token_embd", folder: "model.embed_tokens", out: vocab, in: hidden},
@@ -72,58 +72,57 @@ var (
 
 const layersPrefix = "model.layers."
 
-// Part is a tensor that every model of a configuration has, by its names without .weight or .bias.
+// Part is a tensor that every model of a configuration has, with its names without .weight or .bias.
 type Part struct {
 	Name       string // in GGUF files
 	Folder     string // in Hugging Face folders
 	Rows, Cols int    // a vector of Rows elements has no columns
 
-	// ToGGUF says which row of a folder's tensor is row i of a GGUF file's, ToFolder the inverse;
-	// nil: the same.
+	// ToGGUF returns the row of a folder's tensor that is row i in a GGUF file, ToFolder the
+	// inverse; nil: the same row.
 	ToGGUF, ToFolder func(i int) int
 
-	// ColsToGGUF and ColsToFolder say the same of columns.
+	// ColsToGGUF and ColsToFolder do the same for columns.
 	ColsToGGUF, ColsToFolder func(i int) int
 
-	Half int // 1, 2: it is the first or the second half of the folder's tensor, or of each expert's
+	Half int // 1, 2: it is the first or second half of the folder's tensor, or of each expert's
 
-	// Mixed says, of two parts that share a folder's tensor otherwise than as halves, which rows are
-	// whose; nil: they do not.
+	// Mixed describes how two parts share the rows of a folder's tensor, where they are not halves;
+	// nil: they do not.
 	Mixed *Mixed
 
-	// Param: transformers has it as a parameter of no module. Its name in folders has no ending
+	// Param: in transformers it is a parameter of no module. Its name in folders has no ending
 	// (InFolder), experts' matrices are transposed, and rows of the two halves alternate.
 	Param bool
 
-	// Experts is how many matrices of Rows × Cols lie one after another in a GGUF file's tensor; 0:
-	// one, and it is no expert's. A * in Folder is an expert's number.
+	// Experts is how many matrices of Rows × Cols follow one another in a GGUF file's tensor; 0:
+	// one, which belongs to no expert. A * in Folder is an expert's number.
 	Experts int
 
-	// Split is, of latent attention's matrices, how many rows the folder's tensor has of each head. Experts is
-	// the number of heads.
+	// Split is, for matrices of latent attention, how many rows the folder's tensor has for each
+	// head. Experts is the number of heads.
 	Split int
 
-	// Shift is what a GGUF file's numbers are more than a folder's.
+	// Shift is the difference of a GGUF file's numbers from a folder's.
 	Shift float32
 
 	Optional bool // a model may lack it
 
-	Ending string // of its name in GGUF files: .weight, but for a few
+	Ending string // of its name in GGUF files: .weight, with a few exceptions
 	Bare   bool   // its name in folders has no ending
 	Conv   bool   // folders have a dimension of 1 between rows and columns
 	Row    bool   // folders have the vector as a matrix of one row
-	Flat   bool   // folders have a vector of its numbers
-	Decay  bool   // folders have the logarithm of the number negated
+	Flat   bool   // folders have its numbers as a vector
+	Decay  bool   // folders have the logarithm of the negated number
 
-	Apart string // the folder's name of each expert's tensor, where it has no tensor called Folder
+	Apart string // the folder's name of each expert's tensor, if there is no tensor called Folder
 }
 
-// Weight is its name in GGUF files, with its ending.
+// Weight returns its name in GGUF files, including the ending.
 func (p *Part) Weight() string { return p.Name + p.Ending }
 
-// Parts lists the tensors of a model in the order of a GGUF file, with those of layers behind it
-// that are of its kind. An output matrix that is tied is left out, and so are biases and tensors of
-// rotation.
+// Parts lists the tensors of a model in the order of a GGUF file, including those of later layers
+// that are of its kind. It leaves out a tied output matrix, biases and tensors of the rotation.
 func (c *Config) Parts() (list []Part) {
 	a := c.layout()
 	if a == nil {
@@ -145,7 +144,7 @@ func (c *Config) Parts() (list []Part) {
 	return list
 }
 
-// layerParts lists the tensors of a layer, by names that begin so in GGUF files and in folders.
+// layerParts lists the tensors of a layer, with the given prefixes of names in GGUF files and in folders.
 func (c *Config) layerParts(a *architecture, layer int, prefix, folder string) (list []Part) {
 	for _, p := range a.layer {
 		if c.hasPart(p, layer) {
@@ -155,7 +154,7 @@ func (c *Config) layerParts(a *architecture, layer int, prefix, folder string) (
 	return list
 }
 
-// layout is the architecture with the names that the configuration's folder has.
+// layout returns the architecture with the names that the configuration's folder uses.
 func (c *Config) layout() *architecture {
 	if a := byModelType(c.Folder); a != nil {
 		return a
@@ -198,8 +197,8 @@ func (c *Config) part(a *architecture, p part, layer int, prefix, folder string)
 	return x
 }
 
-// Pairs returns which row of heads in halves, whose rotated pairs are (i, i+d/2), is row i of heads in neighbouring
-// pairs, (2i, 2i+1), as GGUF files of the llama family have them; Halves is its inverse.
+// Pairs returns a function from row i of heads in neighbouring pairs, (2i, 2i+1), as in GGUF files of the llama
+// family, to the row of heads in halves, whose rotated pairs are (i, i+d/2); Halves returns its inverse.
 func Pairs(d int) func(int) int {
 	return func(i int) int { return i/d*d + i%d%2*(d/2) + i%d/2 }
 }
@@ -208,15 +207,15 @@ func Halves(d int) func(int) int {
 	return func(i int) int { return i/d*d + i%d%(d/2)*2 + i%d/(d/2) }
 }
 
-// unfuse returns which row of heads, each with its query, key and value, is row i of all queries,
-// all keys, all values.
+// unfuse returns the row of heads, each with its query, key and value, that is row i of all
+// queries, all keys, all values.
 func (c *Config) unfuse(i int) int {
 	d := c.HeadDim
 	part, head := i/(c.Heads*d), i/d%c.Heads
 	return (3*head+part)*d + i%d
 }
 
-// fuse is the inverse.
+// fuse is the inverse of unfuse.
 func (c *Config) fuse(i int) int {
 	d := c.HeadDim
 	head, part := i/(3*d), i/d%3
@@ -234,12 +233,12 @@ func (p *part) weightEnding() string {
 	return cmp.Or(p.ending, ".weight")
 }
 
-// is reports whether GGUF files call the part name with an ending.
+// is reports whether GGUF files call the part name, given the ending.
 func (p *part) is(name, ending string) bool {
 	return p.name == name && (ending == p.weightEnding() || p.ending == "" && !p.bare && ending == ".bias")
 }
 
-// splitName parts a tensor's name in a GGUF file into the name of its part and the ending.
+// splitName splits a tensor's name in a GGUF file into the name of its part and the ending.
 func splitName(name string) (stem, ending string) {
 	dot := strings.LastIndexByte(name, '.')
 	if dot < 0 {
@@ -248,7 +247,7 @@ func splitName(name string) (stem, ending string) {
 	return name[:dot], name[dot:]
 }
 
-// findTensor returns the part that has a tensor, or nil.
+// findTensor returns the part to which a tensor belongs, or nil.
 func (a *architecture) findTensor(name, ending string) *part {
 	for _, list := range [][]part{a.top, a.layer} {
 		for i := range list {
@@ -260,13 +259,13 @@ func (a *architecture) findTensor(name, ending string) *part {
 	return nil
 }
 
-// named is the name of the part of no layer that does what one of that name does in most architectures.
+// named returns the name of the part outside layers that has the given role in most architectures.
 func (a *architecture) named(role string) string {
 	i := slices.IndexFunc(a.top, func(p part) bool { return cmp.Or(p.as, p.name) == role })
 	return a.top[i].name
 }
 
-// find returns the part of that name, or nil.
+// find returns the part called name, or nil.
 func (a *architecture) find(name string) *part {
 	for _, list := range [][]part{a.top, a.layer} {
 		for i := range list {
@@ -278,7 +277,7 @@ func (a *architecture) find(name string) *part {
 	return nil
 }
 
-// part returns the part of that name that layer i has, or nil.
+// part returns the part called name in layer i, or nil.
 func (b *builder) part(i int, name string) *part {
 	for k := range b.arch.layer {
 		if p := &b.arch.layer[k]; p.name == name && b.c.hasPart(*p, i) {
@@ -288,7 +287,7 @@ func (b *builder) part(i int, name string) *part {
 	return nil
 }
 
-// block builds layer i of an architecture from the parts that it has.
+// block builds layer i of an architecture from its parts.
 func (b *builder) block(i int) nn.Block {
 	c, a := b.c, b.arch
 	name := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
@@ -361,14 +360,14 @@ func (b *builder) block(i int) nn.Block {
 	return block
 }
 
-// projections are the products that make queries, keys and values of layer i.
+// projections returns the products that make queries, keys and values of layer i.
 func (b *builder) projections(i int, name func(part string) string) []nn.Linear {
 	c := b.c
 	keys := c.size(keyHeads, i)
 	list := []nn.Linear{b.linear(name("attn_q"), c.size(b.part(i, "attn_q").out, i), c.Hidden)}
 	switch {
 	case c.reads(i):
-	case b.part(i, "attn_v") == nil: // values are keys, as they are before they are normalised and rotated
+	case b.part(i, "attn_v") == nil: // values are the keys before norm and rotation
 		key := b.linear(name("attn_k"), keys, c.Hidden)
 		list = append(list, key, key)
 	default:
@@ -380,7 +379,7 @@ func (b *builder) projections(i int, name func(part string) string) []nn.Linear 
 	return list
 }
 
-// mlp builds the MLP of layer i, or that of the experts that all rows have.
+// mlp builds the MLP of layer i, or that of the experts that all rows use.
 func (b *builder) mlp(i int, name func(part string) string) (m nn.MLP) {
 	c, a := b.c, b.arch
 	switch {
@@ -412,7 +411,7 @@ func (b *builder) mlp(i int, name func(part string) string) (m nn.MLP) {
 	return m
 }
 
-// experts builds the experts of a layer, whose tensors name names.
+// experts builds the experts of a layer, whose tensors are named by name.
 func (b *builder) experts(i int, name func(part string) string) *nn.Experts {
 	c := b.c
 	x := &nn.Experts{Router: b.linear(name("ffn_gate_inp"), c.Experts, c.Hidden), MLPs: make([]nn.MLP, c.Experts),
@@ -426,7 +425,7 @@ func (b *builder) experts(i int, name func(part string) string) *nn.Experts {
 		x.Router.Scale = float32(1 / math.Sqrt(float64(c.Hidden)))
 		x.Rule.Each = b.vector(name("ffn_down_exps.scale"), c.Experts)
 	}
-	// each is a tensor's matrices, or rows [from, to) of them.
+	// each returns the matrices of a tensor, or rows [from, to) of each.
 	each := func(part string, rows, from, to, in int) []nn.Linear {
 		list, shape := make([]nn.Linear, c.Experts), []int{c.Experts, rows, in}
 		out := to - from
@@ -464,7 +463,7 @@ func (b *builder) experts(i int, name func(part string) string) *nn.Experts {
 	return x
 }
 
-// attention is the attention of layer i but its norms.
+// attention builds the attention of layer i without its norms.
 func (b *builder) attention(i int) nn.Attention {
 	c := b.c
 	if !c.attends(i) {
@@ -494,7 +493,7 @@ func (b *builder) attention(i int) nn.Attention {
 	return a
 }
 
-// unless1 is a factor, and 0 where it changes nothing.
+// unless1 returns a factor, or 0 if it is 1 and changes nothing.
 func unless1(x float64) float32 {
 	if x == 1 {
 		return 0
@@ -502,16 +501,16 @@ func unless1(x float64) float32 {
 	return float32(x)
 }
 
-// Slicer is Weights that give some rows of a tensor as a matrix.
+// Slicer is Weights that can provide some rows of a tensor as a matrix.
 type Slicer interface {
-	// Rows is the matrix of rows [from, to) of a tensor of the shape given.
+	// Rows returns the matrix of rows [from, to) of a tensor with the given shape.
 	Rows(name string, shape []int, from, to int) (*gemm.Matrix, error)
 
-	// Vectors are those of a tensor of count vectors of n elements.
+	// Vectors returns the vectors of a tensor that has count vectors of n elements.
 	Vectors(name string, count, n int) ([][]float32, error)
 }
 
-// vectors are those of a tensor.
+// vectors returns the vectors of a tensor.
 func (b *builder) vectors(name string, count, n int) (list [][]float32) {
 	s, ok := b.w.(Slicer)
 	if !ok {
@@ -523,7 +522,7 @@ func (b *builder) vectors(name string, count, n int) (list [][]float32) {
 	return list
 }
 
-// rows is a product by some rows of a tensor.
+// rows builds a product with some rows of a tensor.
 func (b *builder) rows(name string, shape []int, from, to int) nn.Linear {
 	s, ok := b.w.(Slicer)
 	if !ok {

@@ -13,14 +13,14 @@ import (
 type Rows struct {
 	Cache  *nn.Cache  // committed rows; the pass leaves the tree's rows pending in it
 	Tree   *tree.Tree // new rows; the root follows the last committed row
-	Logits []int32    // the nodes whose logits are wanted
+	Logits []int32    // the nodes whose logits are needed
 
-	// Shortlists are, of each of Logits, the tokens whose logits are wanted, rows of the model's head
-	// in another order; nil: all tokens.
+	// Shortlists are, for each of Logits, the tokens whose logits are needed: rows of the model's
+	// head in another order; nil: all tokens.
 	Shortlists []*output.Shortlist
 
-	// From is the first node to compute. Those before it are pending in the cache, from the last passes over the
-	// beginning of this tree: so a tree grows level by level, each node computed once.
+	// From is the first node to compute. Earlier nodes are pending in the cache, from passes over
+	// the beginning of this tree: so a tree grows level by level, and each node is computed once.
 	From int
 }
 
@@ -34,39 +34,39 @@ type Pass struct {
 	x      nn.Buffer
 	bufs   nn.BlockBuffers
 	logits output.Logits // of the last run
-	first  []int         // per sequence, the first of them
+	first  []int         // per sequence, the first of these logits
 
 	ctx    context.Context // of the run under way, for Layer
-	wanted []int           // the layers it taps
-	taps   []nn.Mat        // residual streams of the last run, in the order asked
+	wanted []int           // the layers it must tap
+	taps   []nn.Mat        // residual streams of the last run, in the order requested
 	tapBuf []nn.Buffer
 	tapAt  []int // per sequence, its first row
 	from   []int // per sequence, the node of that row
 	chain  tree.Tree
 
-	expertsBefore int // read before the last run
+	expertsBefore int // experts read before the last run
 }
 
 // NewPass returns an empty pass.
 func (m *Model) NewPass() *Pass { return &Pass{m: m, exec: nn.NewExec(m.pool)} }
 
-// Model is the model the pass runs.
+// Model returns the model that the pass runs.
 func (p *Pass) Model() *Model { return p.m }
 
-// Run computes every row of the given trees over their caches, all in one pass. taps lists
-// layers whose residual stream to keep, for all rows: 0 is the embedding, i what the i-th
-// block puts out, up to the number of layers (before the final norm), as Hugging Face counts
-// hidden states. Results are valid until the next Run.
+// Run computes every row of the given trees over their caches, all in one pass. taps lists the
+// layers whose residual stream to keep, for all rows: 0 is the embedding, i the output of the i-th
+// block, up to the number of layers (before the final norm), as Hugging Face counts hidden states.
+// Results are valid until the next Run.
 //
-// When ctx ends, Run returns its error; caches are as before. They are too where Run panics, but the pass is not to be
-// used again.
+// When ctx ends, Run returns its error and leaves the caches as before. It does the same to the
+// caches if it panics, but then the pass must not be used again.
 func (p *Pass) Run(ctx context.Context, rows []Rows, taps []int) error {
 	if err := p.check(rows, taps); err != nil {
 		return err
 	}
 	finished := false
 	defer func() {
-		if !finished { // also where a kernel panicked
+		if !finished { // even if a kernel panicked
 			for _, r := range rows {
 				r.Cache.Reserve(r.From, 0)
 			}
@@ -96,7 +96,7 @@ func (p *Pass) Run(ctx context.Context, rows []Rows, taps []int) error {
 	return nil
 }
 
-// head computes the logits asked for.
+// head computes the requested logits.
 func (p *Pass) head(rows []Rows, x nn.Mat) {
 	p.first = p.first[:0]
 	p.logits.Reset()
@@ -113,22 +113,22 @@ func (p *Pass) head(rows []Rows, x nn.Mat) {
 	p.logits.Run(p.exec, x, &p.m.Norm, &p.m.Head)
 }
 
-// Logits returns the logits of the i-th node that sequence s asked for: Vocab numbers, or what its shortlist asks for.
+// Logits returns the logits of the i-th node requested for sequence s: Vocab numbers, or those of its shortlist.
 func (p *Pass) Logits(s, i int) []float32 { return p.logits.Row(p.first[s] + i) }
 
-// ExpertsRead is how many experts the last run read, summed over the layers; 0 where there are none.
+// ExpertsRead is how many experts the last run read, summed over the layers; 0 if there are none.
 func (p *Pass) ExpertsRead() int { return p.exec.ExpertsRead() - p.expertsBefore }
 
-// Tap returns the t-th tap asked for, at a node of sequence s that the run computed: Hidden numbers.
+// Tap returns the t-th requested tap, at a node of sequence s that the run computed: Hidden numbers.
 func (p *Pass) Tap(t, s, node int) []float32 { return p.taps[t].Row(p.tapAt[s] + node - p.from[s]) }
 
 // observer is the pass as the network's Observer.
 type observer Pass
 
-// Plans says that Layer only plans.
+// Plans marks the observer as a Planner: Layer only plans.
 func (p *observer) Plans() {}
 
-// Layer keeps the residual stream where it is tapped, and ends the pass with its context.
+// Layer keeps the residual stream of tapped layers, and ends the pass when its context ends.
 func (p *observer) Layer(layer int, x nn.Mat) error {
 	for len(p.tapBuf) < len(p.wanted) {
 		p.tapBuf = append(p.tapBuf, nn.Buffer{})
@@ -143,7 +143,7 @@ func (p *observer) Layer(layer int, x nn.Mat) error {
 	return p.ctx.Err()
 }
 
-// check refuses rows that make no pass.
+// check refuses rows that do not form a pass.
 func (p *Pass) check(rows []Rows, taps []int) error {
 	m := p.m
 	if len(rows) == 0 {
@@ -195,19 +195,19 @@ func (p *Pass) check(rows []Rows, taps []int) error {
 	return nil
 }
 
-// ContextError says that a sequence would outgrow the context.
+// ContextError reports that a sequence would outgrow the context.
 type ContextError struct{ Need, Limit int }
 
 func (e *ContextError) Error() string {
 	return fmt.Sprintf("the text needs %d tokens of context and the limit is %d: shorten it, or open the model with a larger context", e.Need, e.Limit)
 }
 
-// PrefillChunk is the number of rows of a prefill pass: enough for the products to run at
-// their peak, few enough for activations to stay in cache.
+// PrefillChunk is the number of rows in a prefill pass: enough for products to run at their peak,
+// but few enough for activations to stay in cache.
 const PrefillChunk = 512
 
-// Prefill runs tokens as a chain in chunks and commits them. wantLogits computes those of the
-// last token, as Logits(0, 0). When ctx ends, what was committed stays, and Prefill returns its error.
+// Prefill runs tokens as a chain in chunks and commits them. With wantLogits, it computes the logits of
+// the last token, as Logits(0, 0). When ctx ends, committed tokens stay, and Prefill returns its error.
 func (p *Pass) Prefill(ctx context.Context, c *nn.Cache, tokens []int32, wantLogits bool) error {
 	if need := c.Len() + len(tokens); need > p.m.limit {
 		return &ContextError{Need: need, Limit: p.m.limit}

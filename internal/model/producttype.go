@@ -9,8 +9,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// productTypes are the types that tensors are multiplied in: the file's blocks, packed, perhaps after
-// recode.Append.
+// productTypes maps the types of tensors to those in which they are multiplied: the file's blocks,
+// packed, possibly after recode.Append.
 var productTypes = map[tensor.Type]gemm.Type{
 	tensor.F32:    gemm.F32,
 	tensor.F16:    gemm.F16,
@@ -39,10 +39,10 @@ var productTypes = map[tensor.Type]gemm.Type{
 	numtype.Q2_0:    gemm.Q2_0,
 }
 
-// ProductType is the type that rows of so many weights of one type are multiplied in.
+// ProductType returns the type in which rows of cols weights of one type are multiplied.
 func ProductType(t tensor.Type, cols int) gemm.Type { return productTypes[recode.RunsAs(t, cols)] }
 
-// Encodable is t, or Q8_0 where numbers are not encoded as t.
+// Encodable returns t, or Q8_0 if numbers cannot be encoded as t.
 func Encodable(t gemm.Type) gemm.Type {
 	if recode.CheckWritable(FileType(t)) == nil {
 		return t
@@ -50,7 +50,7 @@ func Encodable(t gemm.Type) gemm.Type {
 	return gemm.Q8_0
 }
 
-// FileType is the type of files whose bytes matrices of a type are packed from.
+// FileType returns the type in files from whose bytes matrices of a type are packed.
 func FileType(t gemm.Type) tensor.Type {
 	for file, product := range productTypes {
 		if product == t {

@@ -9,12 +9,12 @@ import (
 )
 
 // Yarn is the scaling of positions of arXiv 2309.00071: RopeConfig's Scale divides the positions of
-// slow pairs, fast ones stay, and those between are blended.
+// slow pairs, fast ones are unchanged, and those in between are blended.
 type Yarn struct {
 	Fast, Slow float64 // turns within the original context of the pairs where the blend begins and ends
-	Between    bool    // the blend may begin and end between two pairs; else these bounds are rounded, as in llama.cpp
-	Plain      bool    // what is rotated is not multiplied: scores are (deepseek2)
-	LogMul     float64 // for which the attention factor is m(1)/m(LogMul), where m(x) = 1 + x/10·ln Scale; 0: m(1)
+	Between    bool    // the blend may begin and end between two pairs; else its bounds are rounded, as in llama.cpp
+	Plain      bool    // the scores are multiplied, not the rotated dimensions (deepseek2)
+	LogMul     float64 // the attention factor is m(1)/m(LogMul), where m(x) = 1 + x/10·ln Scale; 0: m(1)
 }
 
 // frequencies returns the angle per position of each pair.
@@ -28,14 +28,14 @@ func (r *RopeConfig) frequencies() []float64 {
 		slow := x / r.Scale
 		f[i] = slow
 		if r.Yarn != nil {
-			share := 1 - min(1, max(0, (float64(i)-low)/max(0.001, high-low))) // of the unscaled
+			share := 1 - min(1, max(0, (float64(i)-low)/max(0.001, high-low))) // of the unscaled frequency
 			f[i] = float64(slow*(1-share)) + float64(x*share)
 		}
 	}
 	return f
 }
 
-// blend is the pairs between which YaRN blends.
+// blend returns the pairs between which YaRN blends.
 func (r *RopeConfig) blend() (low, high float64) {
 	at := func(turns float64) float64 {
 		return float64(r.Dims) * math.Log(float64(r.Original)/(turns*2*math.Pi)) / (2 * math.Log(r.Base))
@@ -47,7 +47,7 @@ func (r *RopeConfig) blend() (low, high float64) {
 	return max(0, low), min(float64(r.Dims-1), high)
 }
 
-// factor is what the rotated dimensions are multiplied by.
+// factor returns the factor of the rotated dimensions.
 func (r *RopeConfig) factor() float64 {
 	attn := cmp.Or(r.Attn, 1)
 	if r.Yarn == nil || r.Yarn.Plain {
@@ -64,13 +64,12 @@ func (y *Yarn) factor(scale float64) float64 {
 	return m(1)
 }
 
-// rope is the rotation.
+// rope returns the rotation.
 func (r *RopeConfig) rope() *nn.Rope {
 	return nn.NewScaledRope(r.frequencies(), r.Neighbours, r.factor())
 }
 
-// setContext chooses the factors of frequencies for a context, as llama.cpp does when it opens a
-// model.
+// setContext chooses the frequency divisors for a context, as llama.cpp does when it opens a model.
 func (r *RopeConfig) setContext(n int) {
 	if r.Long == nil {
 		return
@@ -118,8 +117,8 @@ func (r *RopeConfig) validate() error {
 	return nil
 }
 
-// Llama3Factors are the frequency divisors of Llama 3.1's RoPE scaling: long wavelengths are
-// slowed by factor, short ones kept, those between blended.
+// Llama3Factors returns the frequency divisors of Llama 3.1's RoPE scaling: long wavelengths are
+// slowed by factor, short ones kept, and those in between blended.
 func Llama3Factors(base float64, dims int, factor, low, high, original float64) []float32 {
 	f := make([]float32, dims/2)
 	for i, freq := range nn.Frequencies(base, dims, nil) {

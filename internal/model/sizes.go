@@ -22,12 +22,12 @@ const (
 	headCount
 	expertInner // the width of an expert
 	expertInner2
-	sharedInner // the width of the experts that all rows have
-	latent      // the width of what experts read
-	perLayer    // what a table has of a token for a layer
+	sharedInner // the width of the experts that all rows use
+	latent      // the width of the experts' input
+	perLayer    // of a table's entry for a token and a layer
 	perLayers   // for all layers
 	one
-	convIn // what a short convolution reads
+	convIn // the input of a short convolution
 	kernel // the length of a convolution
 	queriesGates
 	deltaChannels // of gated DeltaNet: queries, keys and values
@@ -39,20 +39,20 @@ const (
 	latentRank      // of latent attention: the latent vector's dimensions
 	latentKey       // those and the rotated ones
 	latentQueries   // all heads' queries, as they are before KeyUp
-	latentQueryRank // of what queries are made of
+	latentQueryRank // of the input of queries
 	latentPlain     // dimensions of a head's key that are not rotated
 	latentValue     // dimensions of a head's value
 	latentValues    // of all heads
 
-	mambaIn // rows of Mamba-2's first product
+	mambaIn // the rows of Mamba-2's first product
 	mambaChannels
 	mambaInner
 	mambaHeads
 	mambaGroups
-	mambaGroup // numbers of a group's heads
+	mambaGroup // the numbers of a group's heads
 )
 
-// size is a dimension of a layer in numbers.
+// size returns a dimension of a layer as a number.
 func (c *Config) size(d dim, layer int) int {
 	width := c.headDim(layer)
 	switch q, kv := c.Heads*width, c.kvHeads(layer)*width; d {

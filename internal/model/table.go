@@ -9,13 +9,13 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// table is an embedding that is only looked up, kept as the file has it, and outside the Go heap as
-// weights are.
+// table is an embedding used only for look-ups, in the file's type and, like weights, outside the
+// Go heap.
 type table struct {
 	kind  tensor.Type
 	size  int // bytes of a row
 	data  []byte
-	owner any // keeps data
+	owner any // keeps data alive
 }
 
 func (t *table) Row(dst []float32, i int) {
@@ -25,7 +25,7 @@ func (t *table) Row(dst []float32, i int) {
 	runtime.KeepAlive(t)
 }
 
-// scaledTable is a table of embeddings that the network multiplies.
+// scaledTable is a table of embeddings that the network multiplies by a factor.
 type scaledTable struct {
 	nn.Table
 	scale float32

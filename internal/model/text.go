@@ -1,4 +1,4 @@
-// Folders with vision or audio towers beside the text model, which alone runs.
+// Folders with vision or audio towers alongside the text model; only the text model runs.
 
 package model
 
@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// towers are the beginnings of names of tensors that are no part of the text model.
+// towers are the prefixes of names of tensors that are not part of the text model.
 var towers = []string{"visual.", "model.visual.", "model.vision_", "model.audio_tower.", "model.embed_vision.",
 	"model.embed_audio.", "vision_tower.", "multi_modal_projector.", "model.multi_modal_projector."}
 
-// OfTower reports whether a tensor of a folder is of a vision or audio tower, which grove leaves out.
+// OfTower reports whether a folder's tensor belongs to a vision or audio tower, which grove leaves out.
 func OfTower(name string) bool {
 	return slices.ContainsFunc(towers, func(start string) bool { return strings.HasPrefix(name, start) })
 }
 
-// textFields are the fields of a config.json that are of the text model: its text_config, where it has
-// one whose model_type is one that grove runs, with the fields of the whole that apply to it.
+// textFields returns the fields of the text model in a config.json: those of its text_config, if
+// that has a model_type that grove runs, plus the outer fields that apply to it.
 func textFields(data []byte) (text []byte, nested bool, err error) {
 	var all map[string]json.RawMessage
 	if err := decode(data, &all); err != nil {
@@ -47,11 +47,11 @@ func textFields(data []byte) (text []byte, nested bool, err error) {
 	return text, true, err
 }
 
-// outerTied is the field of hfConfig that has tie_word_embeddings of the whole.
+// outerTied is the field of hfConfig for the outer tie_word_embeddings.
 const outerTied = "tie_word_embeddings of the whole"
 
-// textName is the name that a text model alone has for a tensor. A bare one, without an output matrix, has names
-// without a beginning, as those of Qwen3-Embedding.
+// textName returns the name that a tensor has in a text-only model. A bare model, without an output
+// matrix, has names without a prefix, as in Qwen3-Embedding.
 func textName(name string) string {
 	for _, bare := range []string{"layers.", "embed_tokens.", "norm."} {
 		if strings.HasPrefix(name, bare) {
@@ -66,8 +66,8 @@ func textName(name string) string {
 	return strings.TrimPrefix(name, "language_model.")
 }
 
-// Spare reports whether a tensor of a GGUF file or of a folder is of keys and values of a layer that
-// reads another's. Older files have some, which nothing reads.
+// Spare reports whether a tensor of a GGUF file or folder belongs to keys and values of a layer
+// that reads another's. Older files have some, which are not used.
 func (c *Config) Spare(name string) bool {
 	if rest, ok := strings.CutPrefix(name, layersPrefix); ok {
 		name = "blk." + rest

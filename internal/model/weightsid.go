@@ -10,14 +10,14 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// TargetWeightsKey is the key of a head's GGUF file that holds Network.WeightsID of the target that
-// the head was made for. It is grove's own.
+// TargetWeightsKey is the key in a head's GGUF file for Network.WeightsID of the target for which
+// the head was made. Only grove uses it.
 const TargetWeightsKey = "grove.target.weights"
 
-// WeightsID tells the weights of a network apart from others', whatever type of file they come from: quantising and
-// converting change matrices, but norms are stored in F32, or in BF16 as they were published. So it is a hash of the
-// architecture, the widths, and the last norm and those of the first layer, rounded to BF16.
-// Padding does not change it.
+// WeightsID identifies the weights of a network, whatever type of file they come from. Quantising
+// and converting change matrices, but norms are stored in F32, or in BF16 as published. So it is a
+// hash of the architecture, the widths, and the last norm and those of the first layer, rounded to
+// BF16. Padding does not change it.
 func (n *Network) WeightsID() string {
 	h := sha256.New()
 	fmt.Fprintln(h, n.Config.Arch, n.Config.Hidden, n.Config.Vocab)
@@ -27,7 +27,7 @@ func (n *Network) WeightsID() string {
 			continue
 		}
 		for _, w := range norm.Weight {
-			_ = binary.Write(h, binary.LittleEndian, uint16((math.Float32bits(w)+1<<15)>>16)) // a hash takes all
+			_ = binary.Write(h, binary.LittleEndian, uint16((math.Float32bits(w)+1<<15)>>16)) // writing to a hash never fails
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
