@@ -11,29 +11,29 @@ import (
 	"github.com/grovellm/grove/internal/inside"
 )
 
-// form is how an endpoint shows an answer.
+// form is how an endpoint presents an answer.
 type form interface {
-	whole(list []piece) any             // the answer, where each choice is one piece
-	events(p *piece, last bool) []event // what a stream sends for a piece; after the last one nothing follows
+	whole(list []piece) any             // the whole answer, each choice as one piece
+	events(p *piece, last bool) []event // the events that a stream sends for a piece; none follow the last piece's
 }
 
-// event is a part of a stream: a JSON value, which in server-sent events may have a name.
+// event is one part of a stream: a JSON value, which server-sent events may name.
 type event struct {
 	name string
 	data any
 }
 
-// piece is what a part of the answer brings to a choice. Protocols translate pieces.
+// piece is an increment of one choice of the answer. Protocols translate pieces.
 type piece struct {
 	index  int
-	first  bool // of its choice
+	first  bool // the first of its choice
 	parts       // reasoning, content and calls
 	probs  []logprob
-	tokens []int32       // one that ends the text included; nil where they are not asked for
+	tokens []int32       // with the token that ends the text; nil if tokens are not asked for
 	finish string        // stop, length or tool_calls; empty while the choice goes on
 	cut    bool          // the choice ended within a call
 	result *grove.Result // nil while the choice goes on
-	round  *round        // where rounds are asked for
+	round  *round        // nil unless rounds are asked for
 }
 
 // part is a chunk of one choice, or the error that ends it.
@@ -42,11 +42,11 @@ type part struct {
 	chunk grove.Chunk
 	err   error
 
-	clock    time.Duration // of the choice so far, from its first token on
-	verified *verified     // where rounds are asked for
+	clock    time.Duration // of the choice, since its first token
+	verified *verified     // nil unless rounds are asked for
 }
 
-// choice is what has come of one choice.
+// choice is what has been generated of one choice.
 type choice struct {
 	logprobs logprobs
 	reader   *reader
@@ -60,7 +60,7 @@ type choice struct {
 
 // answer generates what a call asks for, and sends it in the form that makeForm makes.
 func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
-	for i := range c.prompts { // all before any begins
+	for i := range c.prompts { // check all of them before any begins
 		if err := inside.Check(c.model, c.prompts[i].tokens, &c.request); err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
 	}
 	ctx, end := x.limit()
 	parts := c.generate(ctx)
-	defer func() { // the generations have ended when the exchange does
+	defer func() { // the generations end before the exchange does
 		end(nil)
 		for range parts {
 		}
@@ -91,8 +91,8 @@ func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
 	return a.collect(parts)
 }
 
-// limit makes the context of the request's work. It ends with the client's connection, the server,
-// or at its deadline; end ends it.
+// limit makes the context of the request's work. It ends when the client disconnects, the server
+// stops or the deadline passes; end ends it.
 func (x *exchange) limit() (ctx context.Context, end context.CancelCauseFunc) {
 	timed, endTime := context.WithDeadlineCause(x.r.Context(), x.deadline(), errTime)
 	ctx, cancel := context.WithCancelCause(timed)
@@ -104,8 +104,8 @@ func (x *exchange) limit() (ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// generate runs all generations of a call side by side. The channel is closed when they have ended,
-// which they do early when ctx ends.
+// generate runs all generations of a call concurrently. The channel is closed when they have ended,
+// which is early if ctx ends.
 func (c *call) generate(ctx context.Context) <-chan part {
 	parts := make(chan part, 16)
 	var running sync.WaitGroup
@@ -141,7 +141,7 @@ type answering struct {
 
 var errEnded = errors.New("a generation ended without a result")
 
-// collect sends the answer whole.
+// collect sends the answer in one piece.
 func (a *answering) collect(parts <-chan part) error {
 	for p := range parts {
 		_, list, err := a.take(&p) // the result has the text
@@ -165,7 +165,7 @@ func (a *answering) collect(parts <-chan part) error {
 	return a.writeJSON(200, a.form.whole(list))
 }
 
-// piece makes a piece of what came to a choice.
+// piece makes a piece from new output of a choice.
 func (a *answering) piece(index int, text string, tokens []int32, probs []logprob) piece {
 	c := &a.choices[index]
 	p := piece{index: index, first: !c.begun, probs: probs, result: c.result}
@@ -186,7 +186,7 @@ func (a *answering) piece(index int, text string, tokens []int32, probs []logpro
 	return p
 }
 
-// early is the error of generations that ended without a result.
+// early returns the error of generations that ended without a result.
 func (a *answering) early() error {
 	if err := context.Cause(a.ctx); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (a *answering) early() error {
 	return errEnded
 }
 
-// take takes in a part: the text and the log-probabilities that it adds.
+// take adds a part to its choice, and returns the text and the log-probabilities that it brings.
 func (a *answering) take(p *part) (text string, list []logprob, err error) {
 	switch {
 	case p.err != nil && a.ctx.Err() != nil:
@@ -225,7 +225,7 @@ func (a *answering) take(p *part) (text string, list []logprob, err error) {
 	return text, list, nil
 }
 
-// finished takes in what the log and the metrics say of a choice.
+// finished records a choice's result for the log and the metrics.
 func (a *answering) finished(index int, r *grove.Result) {
 	f := &a.figure
 	if index%a.call.n == 0 {
@@ -237,8 +237,8 @@ func (a *answering) finished(index int, r *grove.Result) {
 	a.s.pace.add(s.Prefill + s.Decode)
 }
 
-// finishReason is OpenAI's word for why a generation ended; empty while it goes on. It is
-// tool_calls where the text has whole calls and was not cut short.
+// finishReason returns OpenAI's word for why a generation ended, or "" while it is running. It is
+// tool_calls if the text has complete calls and was not cut short.
 func finishReason(r *grove.Result, calls bool) string {
 	switch {
 	case r == nil:
@@ -251,7 +251,7 @@ func finishReason(r *grove.Result, calls bool) string {
 	return "stop"
 }
 
-// stopString is the stop string of the request that ended a generation; nil where none did.
+// stopString returns the request's stop string that ended a generation, or nil if none did.
 func (c *call) stopString(r *grove.Result) *string {
 	if r == nil || r.Stop == "" || slices.Contains(c.turnEnds, r.Stop) {
 		return nil
@@ -259,7 +259,7 @@ func (c *call) stopString(r *grove.Result) *string {
 	return &r.Stop
 }
 
-// orNil is nil for an empty string.
+// orNil returns nil for an empty string.
 func orNil(s string) *string {
 	if s == "" {
 		return nil

@@ -19,7 +19,7 @@ type messagesBody struct {
 	StopSequences field[texts]           `json:"stop_sequences"`
 	Thinking      field[thinkingBody]    `json:"thinking"`
 	OutputConfig  outputConfig           `json:"output_config"`
-	OutputFormat  field[anthropicFormat] `json:"output_format"` // where its format was before
+	OutputFormat  field[anthropicFormat] `json:"output_format"` // the earlier place of its format
 	Tools         field[[]anthropicTool] `json:"tools"`
 	ToolChoice    field[anthropicChoice] `json:"tool_choice"`
 	Metadata      struct {
@@ -58,14 +58,14 @@ type anthropicChoice struct {
 	DisableParallel field[bool]   `json:"disable_parallel_tool_use"`
 }
 
-// turnBody is a message. Fields that it does not have are for the chat template.
+// turnBody is a message. Its unknown fields go to the chat template.
 type turnBody struct {
 	Role    field[string]     `json:"role"`
 	Content field[turnBlocks] `json:"content"`
 	More    unknown
 }
 
-// turnBlocks are a message's content: a text or a list of blocks.
+// turnBlocks is a message's content: a text or a list of blocks.
 type turnBlocks []turnBlock
 
 type turnBlock struct {
@@ -129,10 +129,10 @@ func (x *exchange) readMessages() (*call, error) {
 	return x.newChat(m, v)
 }
 
-// conversation is the request that a body makes.
+// conversation returns the request that a body makes.
 func (b *messagesBody) conversation() (*conversation, error) {
 	v := &conversation{chatOptions: &b.chatOptions, path: b.Messages.path}
-	b.Logprobs.value = false // answers have no place for them
+	b.Logprobs.value = false // answers have no field for them
 	b.TopLogprobs.value = 0
 	if b.StopSequences.given {
 		b.Stop = b.StopSequences
@@ -189,7 +189,7 @@ func (b *messagesBody) conversation() (*conversation, error) {
 	return v, nil
 }
 
-// offer offers the tools of a body. Those that Anthropic's server would run are left out.
+// offer offers the tools of a body. It leaves out tools that Anthropic's server would run.
 func (b *messagesBody) offer(t *toolset) {
 	t.path = b.Tools.path
 	t.longestName = 128
@@ -204,7 +204,7 @@ func (b *messagesBody) offer(t *toolset) {
 	}
 }
 
-// choose takes what a body says of the tools that may be called.
+// choose applies a body's choice of tools.
 func (b *messagesBody) choose(v *conversation) error {
 	f := &b.ToolChoice
 	if !f.given {
@@ -223,7 +223,7 @@ func (b *messagesBody) choose(v *conversation) error {
 	return c.Type.fail("%q: want auto, any, tool or none", c.Type.value)
 }
 
-// messages are those that a message makes, whose place is path: results of tools become messages of their own.
+// messages returns the messages that a turn at path makes: results of tools become messages of their own.
 func (b *turnBody) messages(path string) (list []message, err error) {
 	switch role := b.Role.value; {
 	case role != "system" && role != "user" && role != "assistant":
@@ -245,7 +245,7 @@ func (b *turnBody) messages(path string) (list []message, err error) {
 			given = true
 		case "thinking":
 			reason.WriteString(in.Thinking.text())
-		case "redacted_thinking": // nobody but its author can read it
+		case "redacted_thinking": // only its author can read it
 		case "tool_use":
 			said.calls = append(said.calls, newCalledTool(in.ID, in.Name, argumentsOf(string(in.Input))))
 			given = true
@@ -268,7 +268,7 @@ func (b *turnBody) messages(path string) (list []message, err error) {
 	return list, nil
 }
 
-// resultText is the text of a tool's result. Chat templates know no errors, so the text says that it is one.
+// resultText returns the text of a tool's result. Chat templates know no errors, so the text says that it is one.
 func (b *turnBlock) resultText() string {
 	text := b.Content.text()
 	if b.IsError && !saysError.MatchString(text) {

@@ -6,7 +6,7 @@ import (
 	"github.com/grovellm/grove"
 )
 
-// What Anthropic's API answers.
+// Answers of Anthropic's API.
 
 // anthropicFailure is an error in Anthropic's form.
 type anthropicFailure struct {
@@ -24,7 +24,7 @@ func anthropicError(x *exchange, e *apiError) any {
 	return anthropicFailure{"error", anthropicFault{anthropicType(e.Status), e.Message}, x.id}
 }
 
-// anthropicType is Anthropic's type of an error with a status.
+// anthropicType returns Anthropic's error type for a status.
 func anthropicType(status int) string {
 	switch status {
 	case 401:
@@ -56,7 +56,7 @@ type messageForm struct {
 
 func newMessageForm(a *answering) form { return &messageForm{a: a} }
 
-// anthropicMessage is an answer. That of message_start is empty.
+// anthropicMessage is an answer. In message_start it is empty.
 type anthropicMessage struct {
 	ID      string `json:"id"`
 	Type    string `json:"type"`
@@ -73,7 +73,7 @@ type messageEnd struct {
 }
 
 type messageUsage struct {
-	Input     int `json:"input_tokens"` // those of cache_read_input_tokens apart
+	Input     int `json:"input_tokens"` // without cache_read_input_tokens
 	CacheMade int `json:"cache_creation_input_tokens"`
 	CacheRead int `json:"cache_read_input_tokens"`
 	Output    int `json:"output_tokens"`
@@ -118,7 +118,7 @@ type (
 		Index int        `json:"index"`
 		Delta blockPiece `json:"delta"`
 	}
-	blockPiece struct { // one of the last three is there
+	blockPiece struct { // one of the last three is set
 		Type     string  `json:"type"`
 		Thinking *string `json:"thinking,omitempty"`
 		Text     *string `json:"text,omitempty"`
@@ -166,7 +166,7 @@ func (f *messageForm) usage() messageUsage {
 	return messageUsage{Input: u.Prompt - cached, CacheRead: cached, Output: u.Completion}
 }
 
-// content is a block with a text: its own, or none where it begins.
+// content returns a block with a text: the block's whole text, or none where the block begins.
 func (b *block) content(text string) any {
 	switch b.kind {
 	case reasoningBlock:
@@ -175,13 +175,13 @@ func (b *block) content(text string) any {
 		return textContent{Type: "text", Text: text}
 	}
 	input := json.RawMessage("{}")
-	if json.Valid([]byte(text)) { // a call that was cut short has no whole arguments
+	if json.Valid([]byte(text)) { // a call that was cut short has incomplete arguments
 		input = json.RawMessage(text)
 	}
 	return toolUse{Type: "tool_use", ID: b.call.ID, Name: b.call.Function.Name, Input: input, Caller: toolCaller{"direct"}}
 }
 
-// delta is a text that is added to a block.
+// delta returns a text as an addition to a block.
 func (b *block) delta(text string) blockPiece {
 	switch b.kind {
 	case reasoningBlock:

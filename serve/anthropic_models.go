@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// GET /v1/models for Anthropic's clients. The path is OpenAI's too; Anthropic's clients send a version.
+// GET /v1/models for Anthropic's clients. OpenAI's API has the same path; Anthropic's clients send a version.
 
-// asksAsAnthropic reports whether a request for models is of one of Anthropic's clients.
+// asksAsAnthropic reports whether a request for models comes from one of Anthropic's clients.
 func asksAsAnthropic(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/v1/models") && r.Header.Get("Anthropic-Version") != ""
 }
 
-// anthropicModel describes a model. Nothing is known of the fields that are always null.
+// anthropicModel describes a model. The fields that are always null are unknown to this server.
 type anthropicModel struct {
 	Type         string    `json:"type"`
 	ID           string    `json:"id"`
 	Name         string    `json:"display_name"`
 	Created      time.Time `json:"created_at"`
 	Lifecycle    string    `json:"lifecycle"`
-	MaxInput     *int      `json:"max_input_tokens"` // null until the model was loaded
+	MaxInput     *int      `json:"max_input_tokens"` // null until the model has been loaded
 	MaxTokens    *int      `json:"max_tokens"`
 	Capabilities *struct{} `json:"capabilities"`
 	Deprecated   *struct{} `json:"deprecated_at"`
@@ -28,7 +28,7 @@ type anthropicModel struct {
 	Retires      *struct{} `json:"retires_at"`
 }
 
-// anthropicModels is a page of models: the only one.
+// anthropicModels is a page of models. There is only one page.
 type anthropicModels struct {
 	Data  []anthropicModel `json:"data"`
 	More  bool             `json:"has_more"`

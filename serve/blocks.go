@@ -2,12 +2,12 @@ package serve
 
 import "slices"
 
-// block is a part of an answer, for protocols that number them: reasoning, text or a call of a tool.
+// block is a part of an answer, for protocols that number the parts: reasoning, text or a call of a tool.
 type block struct {
 	kind  blockKind
-	text  string    // what came so far; of a call its arguments
+	text  string    // the text so far; the arguments of a call
 	call  toolCall  // its id and name
-	probs []logprob // of reasoning and text
+	probs []logprob // of reasoning or text
 }
 
 type blockKind int
@@ -18,14 +18,14 @@ const (
 	callBlock
 )
 
-// blocks puts an answer's pieces into blocks.
+// blocks sorts an answer's pieces into blocks.
 type blocks struct {
 	list  []*block
-	open  bool      // the last one goes on
-	probs []logprob // of tokens whose text is not there yet
+	open  bool      // the last block is unfinished
+	probs []logprob // of tokens whose text has not come yet
 }
 
-// step is what a piece does to a block.
+// step is one change that a piece makes to a block.
 type step struct {
 	at    int
 	kind  stepKind
@@ -42,8 +42,8 @@ const (
 	closes
 )
 
-// add takes a piece, and returns the steps that it makes. In an answer reasoning comes before text,
-// and text before calls.
+// add takes a piece, and returns the steps that it makes. In an answer, reasoning precedes text and
+// text precedes calls.
 func (b *blocks) add(p *piece) (steps []step) {
 	b.probs = append(b.probs, p.probs...)
 	before := slices.IndexFunc(b.probs, func(l logprob) bool { return l.end > p.begins || l.offset == p.begins })
@@ -69,7 +69,7 @@ func (b *blocks) add(p *piece) (steps []step) {
 	return steps
 }
 
-// append adds text to the last block, or to a new one where the kind is another or a call begins.
+// append adds text to the last block, or to a new one if the kind differs or a call begins.
 func (b *blocks) append(steps []step, kind blockKind, call *toolCall, text string, probs []logprob) []step {
 	if !b.open || b.list[len(b.list)-1].kind != kind || call != nil && call.ID != "" {
 		steps = b.close(steps)

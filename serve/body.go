@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// readBody reads a request's body into what to points at, a struct.
+// readBody reads a request's body into the struct that to points at.
 func (x *exchange) readBody(to any) error {
 	_ = x.control.SetReadDeadline(time.Now().Add(x.s.o.Read))
 	body, err := x.openBody()
@@ -32,17 +32,17 @@ func (x *exchange) readBody(to any) error {
 			"the body has more than %d bytes, the most that this server takes", min(big.Limit, x.s.o.Body))
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && x.r.Context().Err() != nil: // the connection broke
 		return errGone
-	case err != nil: // it ends early, or its chunks are none; whoever sent it may read an answer
+	case err != nil: // the body ends early, or its chunks are malformed; the sender may still read an answer
 		return newError(http.StatusBadRequest, "invalid_request_error", "unreadable_body",
 			"the body cannot be read: %v", err)
 	}
 	_ = x.control.SetReadDeadline(time.Time{})
-	x.body = bytes.TrimPrefix(data, []byte("\ufeff")) // which programs on Windows begin files with
+	x.body = bytes.TrimPrefix(data, []byte("\ufeff")) // programs on Windows begin files with it
 	return parseBody(x.body, to)
 }
 
-// openBody returns the body's reader, which decompresses a body compressed with gzip. The bytes read
-// are bounded, and so are those of the compressed body: one that decompresses to nothing may be endless.
+// openBody returns the body's reader, which decompresses a body compressed with gzip. It bounds the
+// compressed bytes as well as those read: a body that decompresses to nothing may be endless.
 func (x *exchange) openBody() (io.Reader, error) {
 	most := x.s.o.Body
 	packed := false
@@ -63,12 +63,12 @@ func (x *exchange) openBody() (io.Reader, error) {
 	if !packed {
 		return http.MaxBytesReader(x.ResponseWriter, x.r.Body, most), nil
 	}
-	added := most/64 + 1024 // more than gzip adds to what cannot be compressed
+	added := most/64 + 1024 // more than gzip adds to incompressible data
 	unpacked := &gzipReader{from: bufio.NewReader(http.MaxBytesReader(x.ResponseWriter, x.r.Body, most+added))}
 	return http.MaxBytesReader(x.ResponseWriter, unpacked, most), nil
 }
 
-// gzipReader decompresses a body. The first Read reads the header, so an error of the body is one of Read.
+// gzipReader decompresses a body. It reads the header in the first Read, so that Read returns the errors of a bad body.
 type gzipReader struct {
 	from *bufio.Reader
 	to   *gzip.Reader
@@ -89,7 +89,7 @@ func (g *gzipReader) Read(b []byte) (n int, err error) {
 
 func (g *gzipReader) Close() error { return nil }
 
-// parseBody reads a JSON object into what to points at.
+// parseBody reads a JSON object into the struct that to points at.
 func parseBody(data []byte, to any) error {
 	bad := func(format string, args ...any) error {
 		e, code := fieldError("the body", format, args...), "invalid_json"
@@ -114,7 +114,7 @@ func parseBody(data []byte, to any) error {
 	return new(decoder).read("", data, to)
 }
 
-// depth is how deep arrays and objects are nested.
+// depth returns how deeply arrays and objects are nested.
 func depth(data []byte) (most int) {
 	now, text := 0, false
 	for i := 0; i < len(data); i++ {

@@ -15,7 +15,7 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// call is what a request for completions asks for.
+// call is the work that a request for completions asks for.
 type call struct {
 	model   *Model
 	chat    bool
@@ -24,27 +24,27 @@ type call struct {
 	request grove.Request
 	options *options // the fields of the body
 
-	promptPath, logprobsPath, toolsPath string // where the body has what options do not
+	promptPath, logprobsPath, toolsPath string // paths of the fields that are not in options
 
 	constraint constraint         // on the output
-	turnEnds   []string           // of request.Stop, those that come from the chat template
+	turnEnds   []string           // the strings of request.Stop that come from the chat template
 	offered    map[string]offered // tools that the client knows by another name or kind
 	marks      callform.Marks     // around reasoning
 	verbatim   bool               // reasoning stays in the content
-	earlier    int                // calls of tools in the conversation
+	earlier    int                // number of tool calls in the conversation
 
 	oldFunctions bool // the answer has function_call in place of tool_calls
 
-	echo bool // begin with the prompt
-	bare bool // tokens that begin and end a text are not added to prompts
-	none bool // generate nothing: the prompt's log-probabilities are wanted
+	echo bool // begin the text with the prompt
+	bare bool // do not add the tokens that begin and end a text to prompts
+	none bool // generate nothing: only the prompt's log-probabilities are wanted
 
 	whole engine.Call // all choices
 
 	stream, usage bool // send pieces as they come; send the usage at the end
 	tokenIDs      bool // show the tokens of prompts and choices
 	rounds        bool // send the rounds' trees with the pieces
-	race          bool // choice 0 decodes plainly, choice 1 with the drafter, in turn
+	race          bool // choice 0 decodes plainly and choice 1 with the drafter, taking turns
 }
 
 // prompt is text, and the tokens that the model reads.
@@ -53,7 +53,7 @@ type prompt struct {
 	tokens []int32
 }
 
-// readRequest reads the body into what to points at, and returns the model that its field names.
+// readRequest reads the body into the struct that to points at, and returns the model that its field names.
 func (x *exchange) readRequest(to any, model *field[string]) (*Model, error) {
 	if err := x.readBody(to); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (x *exchange) readRequest(to any, model *field[string]) (*Model, error) {
 	return x.useModel(model.value)
 }
 
-// useModel returns the model that a request names, loaded. It stays so until the exchange ends.
+// useModel returns the model that a request names, loaded. It stays loaded until the exchange ends.
 func (x *exchange) useModel(name string) (*Model, error) {
 	if x.s.draining.Err() != nil {
 		return nil, errStopped
@@ -79,8 +79,8 @@ func (x *exchange) useModel(name string) (*Model, error) {
 	return m, nil
 }
 
-// newCall makes the call of a request's options and of how many choices it wants. Its prompts are
-// left to the caller.
+// newCall makes a call from a request's options and its number of choices. The caller sets the
+// prompts.
 func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
 	c := &call{model: m, options: o, n: s.N.or(1), stream: o.Stream.value, rounds: o.Rounds, race: s.Race.value,
 		tokenIDs: s.TokenIDs}
@@ -97,7 +97,7 @@ func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
 		return nil, s.BestOf.fail("%d: want %d, as n: this server does not rank choices", s.BestOf.value, c.n)
 	case len(r.Stop) > limits.Stops:
 		return nil, o.Stop.fail("%d strings: want at most %d", len(r.Stop), limits.Stops)
-	case o.MinTokens.value > 0 && (!r.IgnoreEnd || len(r.Stop) > 0): // programs that measure send it beside ignore_eos
+	case o.MinTokens.value > 0 && (!r.IgnoreEnd || len(r.Stop) > 0): // benchmark programs send it together with ignore_eos
 		return nil, o.MinTokens.fail("this server cannot do that without ignore_eos, or with stop")
 	case (c.rounds || c.race) && !c.stream:
 		return nil, o.Stream.fail("rounds and race need stream: true")
@@ -123,15 +123,15 @@ func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
 	return c, nil
 }
 
-// namesFile matches drafters' options that name a file. A client must not open files of the server.
-// White space of any kind may stand around a name.
+// namesFile matches drafter options that name a file. A client must not open files of the server.
+// Any white space may surround a name.
 var namesFile = regexp.MustCompile(`\b(model|ranks|router)\W*=`)
 
-// withOptions matches the names of drafters that options follow.
+// withOptions matches the names of drafters that have options.
 var withOptions = regexp.MustCompile(`([A-Za-z0-9-]+)\s*:`)
 
-// optionsOfProgram reports whether a drafter's text has options for a drafter that a program registered, which may
-// mean anything.
+// optionsOfProgram reports whether a drafter's text has options of a drafter that a program
+// registered. Such options may mean anything.
 func optionsOfProgram(text string) bool {
 	for _, name := range withOptions.FindAllStringSubmatch(text, -1) {
 		if slices.ContainsFunc(draft.Families(), func(f draft.Family) bool { return f.New != nil && f.Name == name[1] }) {
@@ -141,7 +141,7 @@ func optionsOfProgram(text string) bool {
 	return false
 }
 
-// setDrafting sets how the text is drafted, which does not change it.
+// setDrafting sets how the text is drafted. Drafting does not change the text.
 func (c *call) setDrafting() error {
 	o := c.options
 	r := &c.request
@@ -180,8 +180,8 @@ func (c *call) setDrafting() error {
 	return nil
 }
 
-// predict makes the drafter one that also drafts from the text that a request predicts, whatever it is;
-// a request that names plain decoding decodes plainly.
+// predict makes any drafter draft from the request's predicted text as well. A request that names
+// plain decoding still decodes plainly.
 func (c *call) predict(named bool) error {
 	r := &c.request
 	if r.Drafter == "" || r.Drafter == registry.Plain {
@@ -198,20 +198,20 @@ func (c *call) predict(named bool) error {
 	return nil
 }
 
-// readOnly lets the model read the prompt, and generate nothing that is shown.
+// readOnly makes the model read the prompt, and show no generated text.
 func (c *call) readOnly() {
 	c.none, c.whole.Unseen = true, true
 	c.request.Drafter = registry.Plain
 }
 
-// setLength sets how many tokens a choice may have: as many as the first field says that is given, or
-// def, where 0 is no limit. most is the server's limit.
+// setLength sets the most tokens that a choice may have: the first given field's value, or else
+// def. 0 means no limit. most is the server's limit.
 func (c *call) setLength(most, def int, fields ...*field[int]) error {
 	n := def
 	if at := slices.IndexFunc(fields, func(f *field[int]) bool { return f.given }); at >= 0 {
 		n = fields[at].value
 		switch {
-		case n == -1: // no limit, as for llama.cpp and Ollama
+		case n == -1: // no limit, as in llama.cpp and Ollama
 			n = 0
 		case n < 0 || n == 0 && !c.echo:
 			return fields[at].fail("%d: want 1 or more, or -1 for no limit", n)

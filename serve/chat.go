@@ -18,11 +18,11 @@ type chatBody struct {
 	Tools      field[[]toolBody]        `json:"tools"`
 	ToolChoice field[toolChoice]        `json:"tool_choice"`
 	Effort     string                   `json:"reasoning_effort"`
-	Reasoning  responseReasoning        `json:"reasoning"` // Ollama has its effort so
+	Reasoning  responseReasoning        `json:"reasoning"` // where Ollama's clients send the effort
 	Echo       refused                  `json:"echo" neutral:"false"`
 }
 
-// chatMessageBody is a message. Fields that it does not have are for the chat template.
+// chatMessageBody is a message. Its unknown fields go to the chat template.
 type chatMessageBody struct {
 	Role         field[string]     `json:"role"`
 	Content      field[content]    `json:"content"`
@@ -61,7 +61,7 @@ func (s *Server) chatCompletions(x *exchange) error {
 	return x.answer(c, newChatForm)
 }
 
-// conversation is the request that a body makes.
+// conversation returns the request that a body makes.
 func (b *chatBody) conversation() (*conversation, error) {
 	v := &conversation{chatOptions: &b.chatOptions, several: b.several, path: b.Messages.path}
 	v.setEffort(cmp.Or(b.Effort, b.Reasoning.Effort))
@@ -88,7 +88,7 @@ func (b *chatBody) conversation() (*conversation, error) {
 	return v, nil
 }
 
-// message is the message that a body makes, whose place is path.
+// message returns the message that a body at path makes.
 func (b *chatMessageBody) message(path string) (message, error) {
 	m := message{path: path, role: b.Role.value, content: b.Content.value.text(), result: b.ToolCallID, more: b.More}
 	for i := range b.ToolCalls.value {
@@ -115,7 +115,7 @@ func (b *chatMessageBody) message(path string) (message, error) {
 	return m, nil
 }
 
-// called is an earlier call as chat templates know it.
+// called returns an earlier call in the form of chat templates.
 func (b *chatCall) called() calledTool {
 	if b.Custom.given {
 		return newCustomCall(b.ID, b.Custom.value.Name, b.Custom.value.Input)
@@ -123,7 +123,7 @@ func (b *chatCall) called() calledTool {
 	return newCalledTool(b.ID, b.Function.Name, argumentsOf(string(b.Function.Arguments)))
 }
 
-// chooseChat takes what a chat completion says of the tools that may be called.
+// chooseChat applies a chat completion's choice of tools.
 func (t *toolset) chooseChat(f *field[toolChoice]) error {
 	c := &f.value
 	switch {
@@ -153,7 +153,7 @@ type chatChoice struct {
 	TokenIDs     []int32       `json:"token_ids,omitzero"`
 }
 
-// reasoned is reasoning under the names that clients read: llama.cpp's, and vLLM's and Ollama's.
+// reasoned is reasoning under the names that clients read: llama.cpp's, and that of vLLM and Ollama.
 type reasoned struct {
 	ReasoningContent string `json:"reasoning_content,omitempty"`
 	Reasoning        string `json:"reasoning,omitempty"`
@@ -161,7 +161,7 @@ type reasoned struct {
 
 type chatMessage struct {
 	Role    string  `json:"role"`
-	Content *string `json:"content"` // null where there are calls alone
+	Content *string `json:"content"` // null if there are only calls
 	reasoned
 	ToolCalls []toolCall `json:"tool_calls,omitempty"`
 	Refusal   *string    `json:"refusal"`
@@ -198,7 +198,7 @@ type chatLogprob struct {
 	TopLogprobs []tokenLogprob `json:"top_logprobs"`
 }
 
-// tokenLogprob is a token with its log-probability. A token's bytes may be a part of a character.
+// tokenLogprob is a token with its log-probability. A token's bytes may be only part of a character.
 type tokenLogprob struct {
 	Token   string  `json:"token"`
 	Logprob float32 `json:"logprob"`
@@ -210,7 +210,7 @@ func (c *call) tokenLogprob(l grove.Logprob) tokenLogprob {
 	return tokenLogprob{Token: piece, Logprob: finite(l.Logprob), Bytes: bytesOf(piece)}
 }
 
-// bytesOf are the bytes of a text as JSON has them.
+// bytesOf returns the bytes of a text as JSON represents them.
 func bytesOf(text string) []int {
 	list := make([]int, len(text))
 	for i, b := range []byte(text) {
@@ -234,7 +234,7 @@ func (c *call) chatLogprobs(list []logprob) *chatLogprobs {
 	return all
 }
 
-// chatForm is the form of choices of chat completions.
+// chatForm presents the choices of chat completions.
 type chatForm struct{ c *call }
 
 func newChatForm(a *answering) form {

@@ -82,7 +82,7 @@ func (p *promptList) readJSON(d *decoder, path string, raw json.RawMessage) erro
 	}
 }
 
-// setPrompts sets the prompts that a field has.
+// setPrompts sets the prompts that a field holds.
 func (c *call) setPrompts(f *field[promptList], limit int) error {
 	texts, lists := f.value.texts, f.value.lists
 	if !f.given {
@@ -108,7 +108,7 @@ func (c *call) setPrompts(f *field[promptList], limit int) error {
 	return nil
 }
 
-// setGap sets prompts for the text between those of a field and a suffix.
+// setGap sets prompts that ask for the text between those of a field and a suffix.
 func (c *call) setGap(f *field[promptList], suffix *field[string]) error {
 	if len(f.value.lists) > 0 {
 		return suffix.fail("the prompt has tokens: give it as text")
@@ -126,7 +126,7 @@ func (c *call) setGap(f *field[promptList], suffix *field[string]) error {
 	return nil
 }
 
-// tokens are those of a prompt of text, with or without those that begin and end one.
+// tokens returns the tokens of a text prompt, with or without those that begin and end a text.
 func (m *Model) tokens(text string, special bool) ([]int32, error) {
 	if m.Tokenizer() == nil {
 		return nil, errNoTokenizer
@@ -148,7 +148,7 @@ type completionChoice struct {
 	Prompt       []int32             `json:"prompt_token_ids,omitzero"`
 }
 
-// completionLogprobs are those of tokens, in lists of the same length.
+// completionLogprobs are the log-probabilities of tokens, as lists of equal length.
 type completionLogprobs struct {
 	Tokens        []string             `json:"tokens"`
 	TokenLogprobs []*float32           `json:"token_logprobs"`
@@ -180,7 +180,7 @@ func (c *call) completionLogprobs(list []logprob) *completionLogprobs {
 	return all
 }
 
-// completionForm is the form of choices of text completions.
+// completionForm presents the choices of text completions.
 type completionForm struct{ c *call }
 
 func newCompletionForm(a *answering) form {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// constraint is what an output must match: one of the fields is set.
+// constraint is what an output must match. Exactly one of the fields is set.
 type constraint struct {
 	grammar, schema, regex string
-	param                  string // the field that said so
+	param                  string // the field that it came from
 }
 
 // constraints are the fields of OpenAI, llama.cpp and vLLM that say what the output must match.
@@ -23,10 +23,10 @@ type constraints struct {
 	GuidedRegex       field[string]            `json:"guided_regex"`
 	JSONSchema        field[schema]            `json:"json_schema"`
 
-	format constraint // that of a protocol's own field
+	format constraint // from a protocol's own field
 }
 
-// responseFormat is OpenAI's. As llama.cpp has it, json_object and json_schema may have a schema of their own.
+// responseFormat is OpenAI's. As in llama.cpp, json_object and json_schema may have a schema of their own.
 type responseFormat struct {
 	Type       field[string]          `json:"type"`
 	Schema     field[json.RawMessage] `json:"schema"`
@@ -45,7 +45,7 @@ type structuredOutputs struct {
 	StructuralTag refused         `json:"structural_tag"`
 }
 
-// schema is a JSON schema, or a string that has one. An empty one asks for nothing.
+// schema is a JSON schema, or a string that holds one. An empty schema constrains nothing.
 type schema string
 
 func (s *schema) readJSON(_ *decoder, _ string, raw json.RawMessage) error {
@@ -60,7 +60,7 @@ func (s *schema) readJSON(_ *decoder, _ string, raw json.RawMessage) error {
 // anyObject is the schema of json_object.
 const anyObject = `{"type": "object"}`
 
-// constraint finds out what the output must match, which one field at most may say.
+// constraint returns what the output must match. At most one field may say it.
 func (o *constraints) constraint() (constraint, error) {
 	list := []constraint{o.format}
 	if o.ResponseFormat.given {
@@ -103,7 +103,7 @@ func (o *constraints) constraint() (constraint, error) {
 	return found, nil
 }
 
-// constraint is what the format of a field with a path asks for.
+// constraint returns the constraint that a format, whose field is at path, asks for.
 func (f *responseFormat) constraint(path string) (constraint, error) {
 	given := &f.JSONSchema.Schema
 	if !given.given && f.Schema.given {
@@ -126,7 +126,7 @@ func (f *responseFormat) constraint(path string) (constraint, error) {
 	return constraint{}, fieldError(path+".type", "%q: want text, json_object or json_schema", f.Type.value)
 }
 
-// choiceOf matches one of the texts of a field.
+// choiceOf returns a constraint that matches one of a field's texts.
 func choiceOf(f *field[[]string]) (constraint, error) {
 	if !f.given {
 		return constraint{}, nil

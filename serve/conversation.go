@@ -14,7 +14,7 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// chatOptions are the fields that requests to answer a conversation have beside options, in every protocol.
+// chatOptions are the fields of requests to answer a conversation, in every protocol, in addition to options.
 type chatOptions struct {
 	options
 	Logprobs          field[bool]                       `json:"logprobs"`
@@ -26,23 +26,23 @@ type chatOptions struct {
 	Vars              field[map[string]json.RawMessage] `json:"chat_template_kwargs"`
 	ReasoningFormat   field[string]                     `json:"reasoning_format"`
 	ReasoningBudget   field[int]                        `json:"reasoning_budget"`
-	LlamaBudget       field[int]                        `json:"reasoning_budget_tokens"` // llama.cpp's names of it
+	LlamaBudget       field[int]                        `json:"reasoning_budget_tokens"` // names in llama.cpp
 	LlamaBudgetOld    field[int]                        `json:"thinking_budget_tokens"`
-	VLLMBudget        field[int]                        `json:"thinking_token_budget"` // vLLM's
+	VLLMBudget        field[int]                        `json:"thinking_token_budget"` // names in vLLM
 	Suffix            refused                           `json:"suffix" neutral:"\"\""`
 }
 
-// conversation is a request to answer a conversation, whichever protocol it came in.
+// conversation is a request to answer a conversation, in any protocol.
 type conversation struct {
 	*chatOptions
 	several
-	path     string // the field that has the messages
+	path     string // of the field that holds the messages
 	messages []message
-	earlier  int // calls in them
+	earlier  int // number of calls in them
 	tools    toolset
 }
 
-// message is one of a conversation.
+// message is one message of a conversation.
 type message struct {
 	path    string // its place in the body
 	role    string
@@ -51,12 +51,12 @@ type message struct {
 	name      string
 	reasoning string
 	calls     []calledTool
-	result    string  // the id of the call that it is the result of
-	null      bool    // the chat template wants null for no content
+	result    string  // the id of the call whose result this is
+	null      bool    // the chat template wants null for missing content
 	more      unknown // further fields, for the chat template
 }
 
-// calledTool is an earlier call as chat templates know it, with arguments as an object.
+// calledTool is an earlier call in the form of chat templates, with an object as its arguments.
 type calledTool struct {
 	ID       string `json:"id,omitempty"`
 	Type     string `json:"type"`
@@ -73,7 +73,7 @@ func newCalledTool(id, name string, arguments json.RawMessage) calledTool {
 	return c
 }
 
-// laidOut is the message as the chat template reads it.
+// laidOut returns the message in the form that the chat template reads.
 func (m *message) laidOut() grove.Message {
 	extra := unknown{}
 	maps.Copy(extra, m.more)
@@ -97,8 +97,8 @@ func (m *message) laidOut() grove.Message {
 	return out
 }
 
-// layOut returns the conversation as the model's chat template reads it. Lines of the system's
-// messages that match one of the patterns are left out.
+// layOut returns the conversation in the form that the model's chat template reads. It leaves out
+// lines of system messages that match one of the patterns.
 func (v *conversation) layOut(layout *chat.Layout, cut []*regexp.Regexp) ([]grove.Message, error) {
 	if len(v.messages) == 0 {
 		return nil, fieldError(v.path, "there are none: give at least one, of role user")
@@ -114,8 +114,8 @@ func (v *conversation) layOut(layout *chat.Layout, cut []*regexp.Regexp) ([]grov
 	return list, nil
 }
 
-// promptEnd says how the prompt ends: with what introduces an answer, or with the last message,
-// which is gone on with.
+// promptEnd returns how the prompt ends: with the introduction of an answer, or with the last
+// message, for the model to continue.
 func (o *chatOptions) promptEnd() (chat.Options, error) {
 	options := chat.Options{Prompt: o.AddPrompt.or(true), Continue: o.ContinueFinal.value, Vars: o.Vars.value}
 	if options.Continue && o.AddPrompt.value {
@@ -124,8 +124,8 @@ func (o *chatOptions) promptEnd() (chat.Options, error) {
 	return options, nil
 }
 
-// continueAssistant has a last message of the assistant gone on with, where the protocol means that
-// and the request does not say otherwise. Calls of tools cannot be gone on with.
+// continueAssistant makes the model continue a last message of the assistant, if the protocol means
+// that and the request does not say otherwise. Calls of tools cannot be continued.
 func (v *conversation) continueAssistant() {
 	if len(v.messages) == 0 || v.ContinueFinal.given || v.AddPrompt.given {
 		return
@@ -146,7 +146,7 @@ func (o *chatOptions) setVariable(name string, value any) {
 	o.Vars.set(vars)
 }
 
-// budget is the field that has the most tokens of reasoning.
+// budget returns the field that limits the tokens of reasoning.
 func (o *chatOptions) budget() *field[int] {
 	for _, f := range []*field[int]{&o.ReasoningBudget, &o.LlamaBudget, &o.LlamaBudgetOld, &o.VLLMBudget} {
 		if f.given {
@@ -156,8 +156,8 @@ func (o *chatOptions) budget() *field[int] {
 	return &o.ReasoningBudget
 }
 
-// setThinking has the model reason or not: by the variable of chat templates, and where it reasons
-// all the same by a budget of 0.
+// setThinking turns the model's reasoning on or off: by the variable of chat templates, and, for
+// models that reason regardless, by a budget of 0.
 func (o *chatOptions) setThinking(on bool) {
 	o.setVariable("enable_thinking", on)
 	if !on {
@@ -165,8 +165,8 @@ func (o *chatOptions) setThinking(on bool) {
 	}
 }
 
-// setEffort has the model reason as much as one of OpenAI's levels says. Variables of the chat template that
-// the request has itself stay.
+// setEffort sets how much the model reasons, by one of OpenAI's levels. It keeps variables of the
+// chat template that the request sets itself.
 func (o *chatOptions) setEffort(effort string) {
 	if effort == "" {
 		return
@@ -179,7 +179,7 @@ func (o *chatOptions) setEffort(effort string) {
 	}
 }
 
-// newChat makes the call of a conversation.
+// newChat makes the call that answers a conversation.
 func (x *exchange) newChat(m *Model, v *conversation) (*call, error) {
 	c, err := x.newCall(m, &v.options, v.several)
 	if err != nil {
@@ -199,7 +199,7 @@ func (x *exchange) newChat(m *Model, v *conversation) (*call, error) {
 	return c, err
 }
 
-// setLimits sets how many tokens there may be, and which log-probabilities are wanted, as chats have it.
+// setLimits sets the most tokens and which log-probabilities are wanted, by the fields of chats.
 func (c *call) setLimits(o *chatOptions, most int) error {
 	c.logprobsPath = o.TopLogprobs.path
 	c.request.Logprobs = o.Logprobs.value
@@ -216,7 +216,7 @@ func (c *call) setLimits(o *chatOptions, most int) error {
 	return c.setLength(most, 0, &o.NPredict, &o.MaxCompletionTokens, &o.MaxTokens)
 }
 
-// setConversation makes the prompt, by the model's chat template.
+// setConversation makes the prompt with the model's chat template.
 func (c *call) setConversation(ctx context.Context, v *conversation, cut []*regexp.Regexp) (warnings []string,
 	err error) {
 	if c.model.Tokenizer() == nil {
@@ -267,8 +267,8 @@ func (c *call) setConversation(ctx context.Context, v *conversation, cut []*rege
 	return warnings, nil
 }
 
-// channels are no tools, in the form of a model that marks by channels what is reasoning and what is the answer. Others
-// have none.
+// channels returns an empty set of tools in the form of a model that marks reasoning and the answer
+// by channels, or nil for other models.
 func channels(layout *chat.Layout) *grove.Tools {
 	if callform.MarksOf(layout) != callform.Channels {
 		return nil
@@ -280,9 +280,9 @@ func channels(layout *chat.Layout) *grove.Tools {
 	return &grove.Tools{Form: form}
 }
 
-// setReasoning finds out whether the model may reason before it answers: its chat template knows
-// the mark of reasoning's end, and the answer, of which the text begun is in the prompt, has not
-// gone past it. A prompt may have begun reasoning.
+// setReasoning determines whether the model may reason before it answers: if its chat template
+// knows the mark that ends reasoning, and the answer, whose beginning is in the prompt, is not past
+// it. A prompt may have begun reasoning.
 func (c *call) setReasoning(o *chatOptions, layout *chat.Layout, begun string) {
 	budget := o.budget().or(-1)
 	c.marks = callform.MarksOf(layout)
@@ -299,7 +299,7 @@ func (c *call) setReasoning(o *chatOptions, layout *chat.Layout, begun string) {
 	}
 	r := &c.request
 	c.verbatim = o.ReasoningFormat.value == "none"
-	if c.verbatim && (budget < 0 || r.Grammar+r.JSONSchema+r.Regex != "") { // the content is what must match
+	if c.verbatim && (budget < 0 || r.Grammar+r.JSONSchema+r.Regex != "") { // only the content must match
 		return
 	}
 	r.Reasoning = true

@@ -14,7 +14,7 @@ import (
 	"sync"
 )
 
-// Bodies are structs, whose tags name the fields of JSON objects. One policy holds for all of them
+// Bodies are structs, whose tags name the fields of JSON objects. One policy applies to all of them
 // (docs/serve.md, Fields):
 //
 //   - A field that the struct does not have is ignored, or kept where the struct has an unknown.
@@ -22,17 +22,17 @@ import (
 //   - null is as if the field was not there.
 //   - An error names the place in the body, what it takes and what it has.
 
-// selfReader is a type that reads its JSON value itself. path is the value's place in the body, for errors.
+// selfReader is a type that reads its own JSON value. path is the value's place in the body, for errors.
 type selfReader interface {
 	readJSON(d *decoder, path string, raw json.RawMessage) error
 }
 
-// decoder reads the values of one body, which is valid JSON. What it keeps as JSON is a part of the body, not a copy.
+// decoder reads the values of one body, which is valid JSON. JSON that it keeps is a slice of the body.
 type decoder struct {
-	elements int // so far of lists, and fields that are kept under their names; numbers apart
+	elements int // list items and fields kept under their names so far, without numbers
 }
 
-// count counts an element, or a field, of what stands at path.
+// count counts an element, or a field, of the value at path.
 func (d *decoder) count(path string) error {
 	d.elements++
 	if d.elements > maxElements {
@@ -42,11 +42,11 @@ func (d *decoder) count(path string) error {
 	return nil
 }
 
-// field is a field of a body. It knows its place, so that it can be handed on under any name and
-// errors go on to name it as the client does.
+// field is a field of a body. It knows its place, so that under any name in this program, errors
+// name it as the client does.
 type field[T any] struct {
 	value T
-	given bool   // it is there, and not null
+	given bool   // present, and not null
 	path  string // its place in the body
 }
 
@@ -59,7 +59,7 @@ func (f *field[T]) readJSON(d *decoder, path string, raw json.RawMessage) error 
 	return nil
 }
 
-// absent notes the place of a field that is not there.
+// absent notes the place of a missing field.
 func (f *field[T]) absent(path string) {
 	if !f.given {
 		f.path = path
@@ -69,14 +69,14 @@ func (f *field[T]) absent(path string) {
 // set gives the field a value.
 func (f *field[T]) set(value T) { f.value, f.given = value, true }
 
-// setDefault gives the field a value where it has none.
+// setDefault gives the field a value if it has none.
 func (f *field[T]) setDefault(value T) {
 	if !f.given {
 		f.set(value)
 	}
 }
 
-// or is the field's value, or another where it has none.
+// or returns the field's value, or another if it has none.
 func (f *field[T]) or(value T) T {
 	if f.given {
 		return f.value
@@ -84,21 +84,21 @@ func (f *field[T]) or(value T) T {
 	return value
 }
 
-// fail says what is wrong with the field.
+// fail returns an error that says what is wrong with the field.
 func (f *field[T]) fail(format string, args ...any) error { return fieldError(f.path, format, args...) }
 
-// refused is a field that would change the output, and that this server does not obey. Its tag
-// neutral lists the values, in JSON and with spaces between, that change nothing; its tag why says
-// what to do in place of it.
+// refused is a field that would change the output, and that this server does not support. Its tag
+// neutral lists the values, in JSON and separated by spaces, that change nothing; its tag why says
+// what to do instead.
 type refused struct{}
 
 // unlike says why a field is refused.
 const unlike = "this server cannot do that: leave it out"
 
-// unknown has the fields of an object that its struct does not have.
+// unknown holds the fields of an object that its struct does not have.
 type unknown map[string]json.RawMessage
 
-// read reads a JSON value into what to points at.
+// read reads a JSON value into the variable that to points at.
 func (d *decoder) read(path string, raw json.RawMessage, to any) error {
 	return d.readInto(path, bytes.TrimSpace(raw), reflect.ValueOf(to).Elem())
 }
@@ -122,7 +122,7 @@ func (d *decoder) readInto(path string, raw json.RawMessage, v reflect.Value) er
 	case reflect.Map:
 		return d.readMap(path, raw, v)
 	}
-	if v.CanInt() { // most are written plainly
+	if v.CanInt() { // most numbers are plain
 		if n, err := strconv.ParseInt(string(raw), 10, v.Type().Bits()); err == nil {
 			v.SetInt(n)
 			return nil
@@ -138,11 +138,11 @@ func (d *decoder) readInto(path string, raw json.RawMessage, v reflect.Value) er
 	return nil
 }
 
-// structFields are those of a type that bodies have.
+// structFields are the fields of a struct type of bodies.
 type structFields struct {
 	list []structField
-	at   map[string]int // where a name stands in list
-	rest []int          // the index of its unknown; nil: it has none
+	at   map[string]int // the index in list of each name
+	rest []int          // the index of its field of type unknown; nil if it has none
 }
 
 type structField struct {
@@ -151,7 +151,7 @@ type structField struct {
 	tag   reflect.StructTag
 }
 
-// structs are the fields of each type that was read, by its reflect.Type.
+// structs caches the fields of each type that was read, by its reflect.Type.
 var structs sync.Map
 
 func fieldsOf(t reflect.Type) *structFields {
@@ -176,7 +176,7 @@ func fieldsOf(t reflect.Type) *structFields {
 	return s
 }
 
-// readStruct reads an object. Fields that are not there stay as they are.
+// readStruct reads an object. Missing fields keep their values.
 func (d *decoder) readStruct(path string, raw json.RawMessage, v reflect.Value) error {
 	if raw[0] != '{' {
 		return misfit(path, raw, v.Type())
@@ -224,10 +224,10 @@ func (d *decoder) readStruct(path string, raw json.RawMessage, v reflect.Value) 
 	return nil
 }
 
-// refuse fails for a value that is none of those that change nothing.
+// refuse returns an error unless a value is one of those that change nothing.
 func refuse(path string, raw json.RawMessage, tag reflect.StructTag) error {
 	var compact bytes.Buffer
-	_ = json.Compact(&compact, raw) // it was read as JSON before
+	_ = json.Compact(&compact, raw) // it was valid JSON when it was read
 	if slices.Contains(strings.Fields(tag.Get("neutral")), compact.String()) {
 		return nil
 	}
@@ -237,7 +237,7 @@ func refuse(path string, raw json.RawMessage, tag reflect.StructTag) error {
 	return fieldError(path, unlike)
 }
 
-// readList reads a list, no item of which is null.
+// readList reads a list without null items.
 func (d *decoder) readList(path string, raw json.RawMessage, v reflect.Value) error {
 	if raw[0] != '[' {
 		return misfit(path, raw, v.Type())
@@ -272,7 +272,7 @@ func (d *decoder) readMap(path string, raw json.RawMessage, v reflect.Value) err
 		return misfit(path, raw, v.Type())
 	}
 	v.Set(reflect.MakeMap(v.Type()))
-	values := map[string]json.RawMessage{} // of members of one name the last counts
+	values := map[string]json.RawMessage{} // the last of several members with the same name counts
 	for name, value := range members(raw) {
 		if !isNumber(v.Type().Elem()) {
 			if err := d.count(path); err != nil {
@@ -285,7 +285,7 @@ func (d *decoder) readMap(path string, raw json.RawMessage, v reflect.Value) err
 		to := reflect.New(v.Type().Elem()).Elem()
 		if err := d.readInto(path+"."+name, values[name], to); err != nil {
 			var e *apiError
-			if errors.As(err, &e) { // its field has a name of the client's
+			if errors.As(err, &e) { // the client chose its field's name
 				e.logged = fieldError(path, "%v", err).logged
 			}
 			return err
@@ -295,7 +295,7 @@ func (d *decoder) readMap(path string, raw json.RawMessage, v reflect.Value) err
 	return nil
 }
 
-// elements are those of a list, in order.
+// elements iterates over the values of a list, in order.
 func elements(list json.RawMessage) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
 		item, rest := cutValue(list[1:])
@@ -305,7 +305,7 @@ func elements(list json.RawMessage) iter.Seq[json.RawMessage] {
 	}
 }
 
-// members are the names and values of an object, in order.
+// members iterates over the names and values of an object, in order.
 func members(object json.RawMessage) iter.Seq2[[]byte, json.RawMessage] {
 	return func(yield func([]byte, json.RawMessage) bool) {
 		name, rest := cutValue(object[1:])
@@ -324,8 +324,8 @@ func members(object json.RawMessage) iter.Seq2[[]byte, json.RawMessage] {
 	}
 }
 
-// cutValue splits text within a list or an object behind its first value, and behind the mark that ends that. The
-// value is empty where there is none.
+// cutValue splits text within a list or an object after its first value and the delimiter that
+// follows. The value is empty if there is none.
 func cutValue(text json.RawMessage) (value, rest json.RawMessage) {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
@@ -346,7 +346,7 @@ func cutValue(text json.RawMessage) (value, rest json.RawMessage) {
 	return nil, nil
 }
 
-// misfit says that a value is none that a Go type holds.
+// misfit returns an error that says that a Go type cannot hold a value.
 func misfit(path string, raw json.RawMessage, t reflect.Type) error {
 	return fieldError(path, "want %s, not %s", wanted(raw, t), described(raw))
 }
@@ -376,7 +376,7 @@ func (t *texts) readJSON(d *decoder, path string, raw json.RawMessage) error {
 // content is text: a string, or a list of parts that are text.
 type content []string
 
-// contentPart is a part of a text; that of a refusal has a field of its own.
+// contentPart is a part of a text. A refusal has its text in another field.
 type contentPart struct {
 	Type    field[string] `json:"type"`
 	Text    string        `json:"text"`
@@ -410,5 +410,5 @@ func (c *content) readJSON(d *decoder, path string, raw json.RawMessage) error {
 	return nil
 }
 
-// text is all of the content.
+// text returns all of the content.
 func (c content) text() string { return strings.Join(c, "") }

@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/inside"
 )
 
-// maxInputs is the most texts of a request for embeddings.
+// maxInputs is the maximum number of texts of a request for embeddings.
 const maxInputs = 2048
 
 // embedOptions are the fields that all requests for embeddings have.
@@ -71,7 +71,7 @@ func (s *Server) embeddings(x *exchange) error {
 	list := make([]embedding, len(vectors))
 	for i, v := range vectors {
 		list[i] = embedding{"embedding", i, v}
-		if format == "base64" { // of little-endian numbers of 32 bits
+		if format == "base64" { // little-endian 32-bit floats
 			var data []byte
 			for _, x := range v {
 				data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
@@ -82,7 +82,7 @@ func (s *Server) embeddings(x *exchange) error {
 	return x.writeJSON(http.StatusOK, embeddingList{"list", m.Name, list, embeddingUsage{tokens, tokens}})
 }
 
-// embed returns the embeddings of the texts of a request, and how many tokens they have.
+// embed returns the embeddings of a request's texts, and their number of tokens.
 func (x *exchange) embed(m *Model, o *embedOptions, truncate bool) (vectors [][]float32, tokens int, err error) {
 	x.param = func(name string) string {
 		if name == "Width" {
@@ -112,7 +112,7 @@ func (x *exchange) embed(m *Model, o *embedOptions, truncate bool) (vectors [][]
 		if most := inside.Target(m).Context; truncate && len(p.tokens) > most {
 			end := p.tokens[len(p.tokens)-1]
 			p.tokens = p.tokens[:most]
-			if t := m.Tokenizer(); t != nil && t.IsSpecial(end) { // it ends every text, as of Qwen3-Embedding
+			if t := m.Tokenizer(); t != nil && t.IsSpecial(end) { // it ends every text, as in Qwen3-Embedding
 				p.tokens[most-1] = end
 			}
 		}

@@ -25,7 +25,7 @@ type Ended struct {
 	Finish                 string // why the last choice ended
 }
 
-// end counts the request, writes its line of the log and tells who wants to know.
+// end counts the request, writes its line of the log and tells whoever wants to know.
 func (x *exchange) end(endpoint string) {
 	f := &x.figure
 	e := &Ended{Request: x.r, ID: x.id, Endpoint: endpoint, Status: x.outcome(), Model: x.model,
@@ -45,7 +45,7 @@ func (x *exchange) end(endpoint string) {
 	x.s.o.Log.Log(context.WithoutCancel(x.r.Context()), level, "request", append(line, "took_ms", ms(e.Took))...)
 }
 
-// outcome is the status that says how the request went. Another may have been sent before.
+// outcome returns the status that describes how the request went. It may differ from the status that was sent.
 func (x *exchange) outcome() int {
 	if x.err != nil {
 		return x.errorOf(x.err).Status
@@ -53,7 +53,7 @@ func (x *exchange) outcome() int {
 	return x.status
 }
 
-// failure is why the request failed, for the log.
+// failure returns why the request failed, for the log.
 func (x *exchange) failure() error {
 	if x.err != nil && !x.s.o.LogPrompts {
 		if e := x.errorOf(x.err); e.logged != "" {
@@ -63,7 +63,7 @@ func (x *exchange) failure() error {
 	return x.err
 }
 
-// line is what the log says.
+// line returns the attributes of the log's line.
 func (e *Ended) line() []any {
 	line := []any{"id", e.ID, "client", e.Request.RemoteAddr, "endpoint", e.Endpoint, "status", e.Status}
 	if trace, span, ok := traceOf(e.Request); ok {

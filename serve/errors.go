@@ -14,8 +14,8 @@ import (
 
 // apiError is an error in OpenAI's form.
 type apiError struct {
-	Status int    `json:"-"` // of HTTP
-	logged string // Message without what the body has; empty: it has nothing of that
+	Status int    `json:"-"` // HTTP status
+	logged string // Message without the body's text; empty if it quotes nothing
 
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
@@ -33,7 +33,7 @@ func newError(status int, kind, code, format string, args ...any) *apiError {
 	return e
 }
 
-// fieldError says that a field of the body has a value that it cannot have.
+// fieldError returns an error that says what is wrong with the value of a field of the body.
 func fieldError(field, format string, args ...any) *apiError {
 	e := newError(http.StatusBadRequest, "invalid_request_error", "", "%s: %s", field, fmt.Sprintf(format, args...))
 	e.Param = &field
@@ -44,7 +44,7 @@ func fieldError(field, format string, args ...any) *apiError {
 	return e
 }
 
-// hidden is an argument of an error as the log has it: in place of what may be the body's, its kind.
+// hidden is an argument of an error that may come from the body: the log gets only its kind.
 type hidden struct{ arg any }
 
 func (h hidden) Format(to fmt.State, verb rune) {
@@ -77,11 +77,11 @@ var (
 	errGone = newError(statusGone, "server_error", "client_gone", "the client went away")
 )
 
-// statusGone is the status, in logs and metrics alone, of a request whose client went away.
+// statusGone is the status, only in logs and metrics, of a request whose client went away.
 const statusGone = 499
 
-// errorOf is err as the client sees it, an overflow of the context in the words of its protocol.
-// What is not the client's fault is not told in detail.
+// errorOf returns err as the client sees it, with an overflow of the context in the words of its
+// protocol. It gives no details of errors that are not the client's fault.
 func errorOf(err error, param func(field string) string, overflow string) *apiError {
 	var known *apiError
 	var option *grove.OptionError
@@ -113,7 +113,7 @@ func overflowError(field, format string, tokens, most int) *apiError {
 	return e
 }
 
-// paramOf is the body's name of a field of grove.Request.
+// paramOf returns the body's name for a field of grove.Request.
 func (c *call) paramOf(name string) string {
 	switch {
 	case name == "Prompt":

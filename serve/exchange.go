@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// exchange is a request and the answer to it, and what the log says of them.
+// exchange is a request and its answer, with the data that the log shows about them.
 type exchange struct {
 	http.ResponseWriter
 	s       *Server
@@ -27,23 +27,23 @@ type exchange struct {
 	id     string
 	began  time.Time
 	tenant string
-	status int // sent; 0: none yet
+	status int // the status sent; 0 if none yet
 	param  func(field string) string
 
-	model    string        // in use; empty: none
+	model    string        // the model in use; empty if none
 	release  func()        // ends the use
-	load     time.Duration // until the model was there
+	load     time.Duration // how long the model took to be ready
 	protocol *protocol     // of its endpoint
 
 	body   []byte
 	figure figures
-	err    error // why it failed, perhaps midway
+	err    error // why it failed, perhaps in the middle of the answer
 }
 
-// figures are what the log says of a generation.
+// figures are the log's numbers about a generation.
 type figures struct {
 	prompt, cached, tokens int
-	first                  time.Duration // to the first token
+	first                  time.Duration // until the first token
 	finish                 string
 }
 
@@ -66,15 +66,15 @@ func (x *exchange) Write(b []byte) (int, error) {
 	return n, unsent(err)
 }
 
-// flush sends what was written on its way. Until the next write there is no deadline: HTTP/2 would
-// end a stream at it that has nothing to send.
+// flush sends the data written so far. It clears the deadline until the next write, because HTTP/2
+// would end an idle stream there.
 func (x *exchange) flush() error {
 	err := x.control.Flush()
 	_ = x.control.SetWriteDeadline(time.Time{})
 	return unsent(err)
 }
 
-// unsent is the error of a write: the client does not read. A middleware's writer that cannot flush sends later.
+// unsent returns the error of a write: the client does not read. A middleware's writer that cannot flush sends later.
 func unsent(err error) error {
 	if err == nil || errors.Is(err, http.ErrNotSupported) {
 		return nil
@@ -93,7 +93,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.Header().Set(name, x.id)
 	}
 	_ = x.control.SetWriteDeadline(time.Time{})
-	if r.Body != http.NoBody { // an answer that does not read it waits for the rest
+	if r.Body != http.NoBody { // an answer that did not read the body waits for the rest
 		_ = x.control.SetReadDeadline(x.began.Add(s.o.Read))
 	}
 	endpoint := "other"
@@ -103,12 +103,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.o.Log.Error("panic", "id", x.id, "panic", p, "stack", string(debug.Stack()))
 			x.fail(fmt.Errorf("panic: %v", p))
 		}
-		_ = x.control.SetWriteDeadline(time.Now().Add(s.o.Write)) // of what is left to send
+		_ = x.control.SetWriteDeadline(time.Now().Add(s.o.Write)) // for the remaining data
 		x.release()
 		x.end(endpoint)
 		gone := x.err != nil && x.errorOf(x.err) == errGone && r.Context().Value(http.ServerContextKey) != nil
 		if p != nil && begun || gone {
-			panic(http.ErrAbortHandler) // a client that reads on must not take the answer for whole
+			panic(http.ErrAbortHandler) // a client that still reads must not mistake the answer for complete
 		}
 	}()
 	if !s.allowHost(x) || !s.allowOrigin(x) {
@@ -131,11 +131,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(x, r)
 }
 
-// probes are the endpoints that need no key, and whose requests are not worth a line in the log.
+// probes are the endpoints that need no key and that the log leaves out.
 var probes = map[string]bool{"/health": true, "/v1/health": true, "/ping": true, "/livez": true, "/readyz": true,
 	"/metrics": true, "/{$}": true, "/page/": true}
 
-// requestID is the id that the client or a proxy gave, if it is fit for a log, or a new one.
+// requestID returns the id that the client or a proxy gave, if it is fit for a log, or else a new one.
 func requestID(r *http.Request) string {
 	id := r.Header.Get("X-Request-Id")
 	printable := strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
@@ -145,7 +145,7 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// traceParent is version 00 of the header traceparent (W3C Trace Context), or the beginning of a later version.
+// traceParent matches version 00 of the header traceparent (W3C Trace Context), or the beginning of a later version.
 var traceParent = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-|$)`)
 
 // traceOf returns the ids of the trace and the span that the request belongs to, if its headers name them.
@@ -157,8 +157,8 @@ func traceOf(r *http.Request) (trace, span string, ok bool) {
 	return m[1], m[2], true
 }
 
-// authorize finds the key of the request among the server's, in a time that says nothing about
-// them, and with it the tenant.
+// authorize looks for the request's key among the server's, in a time that reveals nothing about
+// them, and sets the key's tenant.
 func (s *Server) authorize(x *exchange) bool {
 	if s.o.Keys == nil {
 		return true
@@ -171,15 +171,15 @@ func (s *Server) authorize(x *exchange) bool {
 	for _, key := range s.keys {
 		found |= subtle.ConstantTimeCompare(sum[:], key[:])
 	}
-	if found == 0 || given == "" { // a program may take keys from a variable that is not set
+	if found == 0 || given == "" { // a program may take keys from an unset variable
 		return false
 	}
-	x.tenant = "key-" + hex.EncodeToString(sum[:16]) // which stays the same when the file of keys is sorted anew
+	x.tenant = "key-" + hex.EncodeToString(sum[:16]) // this stays the same when the file of keys is reordered
 	return true
 }
 
-// allowOrigin answers what browsers ask before a call from another origin's page, and refuses calls
-// from pages that may not make any. It reports whether the request is to be answered further.
+// allowOrigin answers a browser's preflight request, and refuses requests from pages of origins
+// that are not allowed. It reports whether to go on with the request.
 func (s *Server) allowOrigin(x *exchange) bool {
 	origin, h := x.r.Header.Get("Origin"), x.Header()
 	all := slices.Contains(s.o.CORS, "*")
@@ -209,7 +209,7 @@ func (s *Server) allowOrigin(x *exchange) bool {
 	return true
 }
 
-// notFound answers where no endpoint matches, with the status that h, the mux's handler, answers.
+// notFound answers a request that no endpoint matches, with the status that h, the mux's handler, sends.
 func (x *exchange) notFound(h http.Handler) {
 	d := &discard{ResponseWriter: x}
 	h.ServeHTTP(d, x.r)
@@ -222,7 +222,7 @@ func (x *exchange) notFound(h http.Handler) {
 		x.r.URL.Path))
 }
 
-// discard keeps the status of an answer.
+// discard keeps only the status of an answer.
 type discard struct {
 	http.ResponseWriter
 	status int
@@ -231,7 +231,7 @@ type discard struct {
 func (d *discard) WriteHeader(status int)      { d.status = status }
 func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 
-// fail answers with an error, if no answer has begun.
+// fail answers with an error, unless an answer has begun.
 func (x *exchange) fail(err error) {
 	e := x.errorOf(err)
 	x.err = err
@@ -244,7 +244,7 @@ func (x *exchange) fail(err error) {
 	_ = x.writeJSON(e.Status, x.protocol.errorBody(x, e))
 }
 
-// errorOf is err as the client sees it.
+// errorOf returns err as the client sees it.
 func (x *exchange) errorOf(err error) *apiError { return errorOf(err, x.param, x.protocol.overflow) }
 
 func (x *exchange) writeJSON(status int, v any) error {
@@ -258,7 +258,7 @@ func (x *exchange) writeJSON(status int, v any) error {
 	return err
 }
 
-// marshal is v as a line of JSON, in which < and > stay as they are.
+// marshal returns v as a line of JSON, in which < and > are not escaped.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -9,17 +9,17 @@ import (
 	"github.com/grovellm/grove/internal/inside"
 )
 
-// liveness finds out whether an engine still steps.
+// liveness determines whether an engine is still making steps.
 type liveness struct {
 	mu   sync.Mutex
-	step time.Time // the last step, when it was looked at last
-	seen time.Time // when there was work, and that step, for the first time; zero: there was none
+	step time.Time // the last step, when last checked
+	seen time.Time // when that step was first seen with work pending; zero if there was no work
 }
 
-// stuckTime is far more than any step takes.
+// stuckTime is far longer than any step takes.
 const stuckTime = time.Minute
 
-// alive reports whether the engine is idle, or has made a step lately.
+// alive reports whether the engine is idle, or has made a step recently.
 func (l *liveness) alive(stats engine.Stats, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -38,7 +38,7 @@ type state struct {
 	Status string `json:"status"`
 }
 
-// ready returns an error until it is known which models there are.
+// ready returns an error until the server knows its models.
 func (s *Server) ready() error {
 	s.models.mu.Lock()
 	defer s.models.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Server) ready() error {
 	return nil
 }
 
-// health says that the server has its models.
+// health answers that the server has its models.
 func (s *Server) health(x *exchange) error {
 	if err := s.ready(); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (s *Server) health(x *exchange) error {
 	return x.writeJSON(http.StatusOK, state{"ok"})
 }
 
-// livez says that the program works: it need not be started again.
+// livez answers that the program works and need not be restarted.
 func (s *Server) livez(x *exchange) error {
 	alive, now := true, time.Now()
 	s.models.each(func(e *entry) {
@@ -71,7 +71,7 @@ func (s *Server) livez(x *exchange) error {
 	return x.writeJSON(http.StatusOK, state{"ok"})
 }
 
-// readyz says that requests are accepted.
+// readyz answers that the server accepts requests.
 func (s *Server) readyz(x *exchange) error {
 	if s.draining.Err() != nil {
 		return errStopped

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// argumentsOf are the arguments of an earlier call, in which chat templates look for fields. Those of a
-// call that was cut short end where their text ends; what is no object at all is its field arguments.
+// argumentsOf returns the arguments of an earlier call as an object, because chat templates look for fields. It
+// closes arguments that were cut short where their text ends; text that is no object becomes the field arguments.
 func argumentsOf(text string) json.RawMessage {
 	if strings.TrimSpace(text) == "" {
 		return json.RawMessage("{}")
@@ -22,7 +22,7 @@ func argumentsOf(text string) json.RawMessage {
 	return whole
 }
 
-// callArguments are the arguments of an earlier call: an object, or a string that has one.
+// callArguments are the arguments of an earlier call: an object, or a string that holds one.
 type callArguments string
 
 func (a *callArguments) readJSON(_ *decoder, _ string, raw json.RawMessage) error {
@@ -34,12 +34,12 @@ func (a *callArguments) readJSON(_ *decoder, _ string, raw json.RawMessage) erro
 	return nil
 }
 
-// closed ends the JSON of a text that was cut short: without a last part that has no value yet. A text that is nested
-// deeper than bodies may be stays as it is.
+// closed completes JSON that was cut short, and drops a last part without a value. It leaves text
+// that is nested more deeply than bodies may be as it is.
 func closed(text string) string {
-	var open []byte // the ends that are due
-	end := 0        // of what can be kept
-	var kept []byte // the ends that are due there
+	var open []byte // the closing brackets that are due
+	end := 0        // the length that can be kept
+	var kept []byte // the closing brackets that are due there
 	keep := func(at int) { end, kept = at, append(kept[:0], open...) }
 	quoted, key := false, false
 	for i := 0; i < len(text); i++ {
@@ -59,7 +59,7 @@ func closed(text string) string {
 			if len(open) == maxDepth {
 				return text
 			}
-			open = append(open, c+2) // its end in ASCII
+			open = append(open, c+2) // the closing bracket in ASCII
 			keep(i + 1)
 		case (c == '}' || c == ']') && len(open) > 0:
 			open = open[:len(open)-1]
@@ -80,7 +80,7 @@ func closed(text string) string {
 	return string(out)
 }
 
-// inputEnd is where a text within a string can be cut: not within an escape.
+// inputEnd returns where a text within a string can be cut: not within an escape.
 func inputEnd(text string) int {
 	if i := strings.LastIndexByte(text, '\\'); i >= 0 && i >= len(text)-5 && (i == len(text)-1 || text[i+1] == 'u') {
 		slashes := len(text[:i+1]) - len(strings.TrimRight(text[:i+1], `\`))
@@ -91,7 +91,7 @@ func inputEnd(text string) int {
 	return len(text)
 }
 
-// lastByte is the last byte of a text that is no space.
+// lastByte returns the last byte of a text that is not a space.
 func lastByte(text string) string {
 	text = strings.TrimRight(text, " \t\r\n")
 	if text == "" {

@@ -10,12 +10,11 @@ import (
 	"strings"
 )
 
-// allowHost refuses requests that name another host than this server's, where no keys are set. A
-// web page whose name was made to lead to this machine (DNS rebinding) is of the same origin as the
-// server then, for a browser. Such a page has a name: an address as the host is none. It reports
-// whether the request is to be answered further.
+// allowHost refuses requests that name another host, where no keys are set. To a browser, a web
+// page whose name was made to resolve to this machine (DNS rebinding) has the server's origin. Such
+// a page has a host name, so addresses are allowed. It reports whether to go on with the request.
 func (s *Server) allowHost(x *exchange) bool {
-	connected := x.r.Context().Value(http.LocalAddrContextKey) != nil // not a handler's direct call
+	connected := x.r.Context().Value(http.LocalAddrContextKey) != nil // false where a handler is called directly
 	if s.o.Keys != nil || slices.Contains(s.o.CORS, "*") || !connected {
 		return true
 	}
@@ -33,13 +32,13 @@ func (s *Server) allowHost(x *exchange) bool {
 	return false
 }
 
-// crossOrigin is the error of a call that a web page of another origin may not make.
+// crossOrigin returns the error of a call that a web page of another origin may not make.
 func crossOrigin(origin string) error {
 	return newError(http.StatusForbidden, "invalid_request_error", "cross_origin",
 		"a web page of %q may not call this server: start it with --cors and that origin, or with --cors '*'", origin)
 }
 
-// hostName is a host without its port, in small letters.
+// hostName returns a host without its port, in lower case.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -6,7 +6,7 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Text between two others, by the tokens that some models have for it: llama.cpp's POST /infill,
+// Text between two others, with the tokens that some models have for it: llama.cpp's POST /infill,
 // and the suffix of completions.
 
 // infillBody is the body of POST /infill.
@@ -18,7 +18,7 @@ type infillBody struct {
 	Extra  []infillFile `json:"input_extra"`
 }
 
-// infillFile is a further file.
+// infillFile is an additional file.
 type infillFile struct {
 	Name string  `json:"filename"`
 	Text content `json:"text"`
@@ -43,7 +43,7 @@ func (s *Server) infill(x *exchange) error {
 	return x.answer(c, newLlamaForm)
 }
 
-// fill makes the prompt for the text between prefix and suffix, behind further files.
+// fill makes the prompt for the text between prefix and suffix, which follow the additional files.
 func (m *Model) fill(prefix, suffix string, before []infillFile) ([]int32, error) {
 	t := m.Tokenizer()
 	if t == nil {
@@ -75,7 +75,7 @@ func (m *Model) fill(prefix, suffix string, before []infillFile) ([]int32, error
 	return append(tokens, gap...), nil
 }
 
-// fileSeparator is the token that begins a further file.
+// fileSeparator returns the token that begins an additional file.
 func fileSeparator(t *tokenizer.Tokenizer) (id int32, ok bool) {
 	for _, name := range []string{"<|file_sep|>", "<file_sep>"} {
 		if id, ok := t.Find(name); ok && t.IsSpecial(id) {

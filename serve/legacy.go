@@ -26,8 +26,8 @@ func (c *oldChoice) readJSON(d *decoder, path string, raw json.RawMessage) error
 	return d.read(path, raw, (*object)(c))
 }
 
-// offerOld offers functions. The answer has one call, in the same form. Beside tools they are not
-// obeyed, so that they must change nothing.
+// offerOld offers functions. The answer has one call, in the same form. If there are tools too,
+// these fields are not supported and must change nothing.
 func (v *conversation) offerOld(o *oldFunctions, tools bool) error {
 	choice := &o.FunctionCall
 	if len(o.Functions.value) == 0 || tools {
@@ -58,7 +58,7 @@ type oldCalled struct {
 	Arguments string `json:"arguments"`
 }
 
-// oldCall is the call of an answer in the old form; nil where there is none.
+// oldCall returns the call of an answer in the old form, or nil if there is none.
 func (c *call) oldCall(calls []toolCall) *calledFunction {
 	if !c.oldFunctions || len(calls) == 0 {
 		return nil
@@ -66,7 +66,7 @@ func (c *call) oldCall(calls []toolCall) *calledFunction {
 	return &calls[0].Function
 }
 
-// oldFinish is why an answer in the old form ended.
+// oldFinish returns why an answer in the old form ended.
 func (c *call) oldFinish(reason string) string {
 	if c.oldFunctions && reason == "tool_calls" {
 		return "function_call"

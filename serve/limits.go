@@ -17,11 +17,11 @@ type Limits struct {
 	Ping  time.Duration // a stream without text sends a comment so often; 15 seconds
 }
 
-// maxDepth is the most that a body's arrays and objects may be nested.
+// maxDepth is the maximum nesting of a body's arrays and objects.
 const maxDepth = 64
 
-// maxElements is the most that the lists of a body may have together, each list within another included. Numbers do
-// not count, nor what is read as JSON alone, such as schemas; fields for the chat template do.
+// maxElements is the maximum number of elements in all lists of a body, nested lists included. It does not
+// count numbers or values that are kept as JSON, such as schemas; it does count fields for the chat template.
 const maxElements = 1 << 14
 
 func (l *Limits) setDefaults() {

@@ -6,10 +6,10 @@ import (
 	"github.com/grovellm/grove"
 )
 
-// What clients of llama.cpp's server ask beside OpenAI's API: POST /completion and GET /props;
+// Endpoints of llama.cpp's server that OpenAI's API does not have: POST /completion and GET /props;
 // infill.go has POST /infill.
 
-// llamaBody are the fields that its requests for text share.
+// llamaBody has the fields that llama.cpp's requests for text share.
 type llamaBody struct {
 	options
 	oneChoice
@@ -17,7 +17,7 @@ type llamaBody struct {
 	ReturnTokens bool    `json:"return_tokens"`
 }
 
-// newLlamaCall makes the call of such a request; the prompt is left to the caller. Defaults are llama.cpp's.
+// newLlamaCall makes the call of such a request, with llama.cpp's defaults. The caller sets the prompt.
 func (x *exchange) newLlamaCall(m *Model, b *llamaBody) (*call, error) {
 	b.Temperature.setDefault(0.8)
 	b.TopK.setDefault(40)
@@ -30,10 +30,10 @@ func (x *exchange) newLlamaCall(m *Model, b *llamaBody) (*call, error) {
 	}
 	c.promptPath = "prompt"
 	switch n := b.NPredict.value; {
-	case b.NPredict.given && n == 0: // the prompt is wanted in the cache
+	case b.NPredict.given && n == 0: // the client only wants the prompt in the cache
 		c.readOnly()
 		b.MaxTokens.set(1)
-	case b.NPredict.given && n > 0: // below: no limit
+	case b.NPredict.given && n > 0: // less than 0: no limit
 		b.MaxTokens = b.NPredict
 	}
 	return c, c.setLength(x.s.o.MaxTokens, 0, &b.MaxTokens)
@@ -62,7 +62,7 @@ func (s *Server) llamaCompletion(x *exchange) error {
 	return x.answer(c, newLlamaForm)
 }
 
-// llamaProps is what GET /props says of a model.
+// llamaProps is the answer to GET /props for a model.
 type llamaProps struct {
 	Settings   llamaSettings   `json:"default_generation_settings"`
 	Alias      string          `json:"model_alias"`
@@ -95,7 +95,7 @@ func (s *Server) props(x *exchange) error {
 	return x.writeJSON(http.StatusOK, &a)
 }
 
-// llamaForm is the form of llama.cpp's answers.
+// llamaForm presents llama.cpp's answers.
 type llamaForm struct{ a *answering }
 
 func newLlamaForm(a *answering) form { return llamaForm{a} }
@@ -104,7 +104,7 @@ func newLlamaForm(a *answering) form { return llamaForm{a} }
 type llamaAnswer struct {
 	Content string  `json:"content"`
 	Tokens  []int32 `json:"tokens,omitzero"`
-	Stop    bool    `json:"stop"` // it is the end
+	Stop    bool    `json:"stop"` // this is the end
 	*llamaEnd
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// logprob is the log-probabilities at one place of a choice.
+// logprob holds the log-probabilities at one position of a choice.
 type logprob struct {
 	grove.TokenLogprobs
-	first  bool // nothing precedes it, so it has no log-probability
+	first  bool // the first token has no log-probability
 	offset int  // characters of the choice's text before it
 	end    int  // and with it
 }
@@ -23,7 +23,7 @@ type logprobs struct {
 	call    *call
 	decoder *tokenizer.Decoder // nil without a tokenizer
 	offset  int
-	prompt  string // of a prompt that the text begins with, what follows offset
+	prompt  string // the rest, after offset, of a prompt that the text begins with
 }
 
 func newLogprobs(c *call, prompt string) logprobs {
@@ -35,13 +35,13 @@ func newLogprobs(c *call, prompt string) logprobs {
 		l.prompt = prompt
 	}
 	if t := c.model.Tokenizer(); t != nil {
-		marks := c.request.Tools != nil || c.request.Reasoning // the text has them, though they be special tokens
+		marks := c.request.Tools != nil || c.request.Reasoning // the text has them, although they are special tokens
 		l.decoder = t.NewDecoder(tokenizer.DecodeOptions{Continue: !c.echo, Special: marks})
 	}
 	return l
 }
 
-// take lists the log-probabilities that a chunk adds, without those of a token that is the model's end of text.
+// take lists the log-probabilities that a chunk adds, except those of the model's end-of-text token.
 func (l *logprobs) take(chunk *grove.Chunk) (list []logprob) {
 	if l.call == nil {
 		return nil
@@ -71,9 +71,9 @@ func (l *logprobs) at(p grove.TokenLogprobs, first bool) logprob {
 	t, bare := l.call.model.Tokenizer(), strings.TrimPrefix(text, " ")
 	switch name := t.Text(p.Token); {
 	case l.prompt == "":
-	case t.IsSpecial(p.Token) && strings.HasPrefix(l.prompt, name): // the prompt names it
+	case t.IsSpecial(p.Token) && strings.HasPrefix(l.prompt, name): // the prompt contains its name
 		text = name
-	case !strings.HasPrefix(l.prompt, text) && strings.HasPrefix(l.prompt, bare): // the space is the tokenizer's
+	case !strings.HasPrefix(l.prompt, text) && strings.HasPrefix(l.prompt, bare): // the tokenizer added the space
 		text = bare
 	}
 	l.offset += utf8.RuneCountInString(text)
@@ -82,7 +82,7 @@ func (l *logprobs) at(p grove.TokenLogprobs, first bool) logprob {
 	return at
 }
 
-// piece is the bytes of a token's text; the name of a special token, which has no text.
+// piece returns the bytes of a token's text, or the name of a special token, which has no text.
 func (m *Model) piece(token int32) string {
 	t := m.Tokenizer()
 	if t == nil {
@@ -94,7 +94,7 @@ func (m *Model) piece(token int32) string {
 	return t.Piece(token)
 }
 
-// tokenName is a token as text completions show it. Bytes that are no whole characters are written out.
+// tokenName returns a token as text completions show it. Incomplete characters are written as bytes.
 func (m *Model) tokenName(token int32) string {
 	piece := m.piece(token)
 	if utf8.ValidString(piece) {
@@ -109,7 +109,7 @@ func (m *Model) tokenName(token int32) string {
 	return b.String()
 }
 
-// leastLogprob stands for minus infinity, which JSON cannot say.
+// leastLogprob stands for minus infinity, which JSON cannot express.
 const leastLogprob = -9999
 
 func finite(x float32) float32 {

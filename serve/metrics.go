@@ -14,7 +14,7 @@ import (
 	"github.com/grovellm/grove/internal/inside"
 )
 
-// metrics are what /metrics shows: of requests as they end, of the engine when it is asked.
+// metrics is what /metrics shows: requests are counted as they end, engines are read when it is asked.
 type metrics struct {
 	s        *Server
 	registry *prometheus.Registry
@@ -46,7 +46,7 @@ func newMetrics(s *Server) *metrics {
 	return m
 }
 
-// histogram has buckets that double.
+// histogram makes a histogram whose buckets double.
 func histogram(name, help string, from float64, buckets int) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(from, 2, buckets)}
 }
@@ -73,7 +73,7 @@ func (m *metrics) finished(model string, r *grove.Result) {
 	}
 }
 
-// figureOf is a figure that a T has. Its first label is the model.
+// figureOf is a metric of a T. Its first label is the model.
 type figureOf[T any] struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -179,11 +179,11 @@ var (
 		"Drafted tokens that the model accepted, by depth in the tree.", []string{"model", "drafter", "depth"}, nil)
 )
 
-// Describe is part of prometheus.Collector: what is collected depends on the drafters in use, so
-// nothing is described.
+// Describe implements prometheus.Collector. The metrics depend on the drafters in use, so it
+// describes none.
 func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	m.s.models.each(func(e *entry) {
 		for _, f := range modelFigures {
@@ -195,7 +195,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	})
 }
 
-// collect sends the figures of a loaded model.
+// collect sends the metrics of a loaded model.
 func collect(to chan<- prometheus.Metric, m *Model) {
 	s := inside.EngineStats(m)
 	s.PromptTokens += m.embedded.Load()
@@ -220,8 +220,8 @@ func collect(to chan<- prometheus.Metric, m *Model) {
 	}
 }
 
-// byDrafter adds the figures of a family's drafters up, but for the server's default drafter, so
-// that options in requests do not make series without end.
+// byDrafter sums the statistics of each family of drafters, except for the server's default
+// drafter, so that options in requests do not create endless series.
 func byDrafter(list []drafterStats, def string) (all []*drafterStats) {
 	found := map[string]*drafterStats{}
 	most := map[string]int{}

@@ -1,4 +1,4 @@
-// The models of a server: which are loaded, who uses them, and what memory they take.
+// The models of a server: which are loaded, who uses them, and how much memory they take.
 
 package serve
 
@@ -22,38 +22,38 @@ type Source struct {
 	Load  func() (*Model, error) // called by one goroutine at a time; the server closes the model
 }
 
-// defaultKeepAlive is how long a model stays loaded after its last request, where Options do not say.
+// defaultKeepAlive is how long a model stays loaded after its last request, unless Options say otherwise.
 const defaultKeepAlive = 5 * time.Minute
 
-// models are those of a server.
+// models are the models of a server.
 type models struct {
 	o        *Options
-	draining <-chan struct{} // closed when requests that wait are to be refused
+	draining <-chan struct{} // closed when waiting requests are to be refused
 
 	mu      sync.Mutex
-	list    []*entry        // nil: not known yet
-	used    int64           // bytes of those that are loaded or being loaded
-	waiting int             // requests that wait until a model is loaded
-	closing <-chan struct{} // closed when all models that were unloaded are closed; nil: none was
-	left    chan struct{}   // closed when a model lost its last user, or was loaded; nil: nobody waits
-	ended   bool            // models that come are closed at once
+	list    []*entry        // nil until known
+	used    int64           // bytes of models that are loaded or being loaded
+	waiting int             // requests that wait for a model to load
+	closing <-chan struct{} // closed when all unloaded models are closed; nil if none was unloaded
+	left    chan struct{}   // closed when a model loses its last user or is loaded; nil if nobody waits
+	ended   bool            // close new models at once
 }
 
-// roomWait is how long a request waits for the requests of other models to end, where these leave
-// no memory for its own: a client whose last answer has just ended is not refused.
+// roomWait is how long a request waits for requests of other models to end, if these leave no
+// memory for its own: so that a client whose last answer has just ended is not refused.
 const roomWait = 2 * time.Second
 
 // entry is a model of the list.
 type entry struct {
 	Source
-	fixed, dropped bool // it was given loaded, and stays so; another list has come
+	fixed, dropped bool // given already loaded, and stays loaded; a later list has replaced it
 
-	model   *Model    // nil: it is not loaded
-	loading *loading  // under way; nil: none
+	model   *Model    // nil if not loaded
+	loading *loading  // the load in progress; nil if none
 	users   int       // requests that use it or wait for it
 	last    time.Time // when the last of them ended
 	expiry  *time.Timer
-	loads   int64      // times that it was loaded
+	loads   int64      // how often it was loaded
 	failed  error      // of the last load
 	meta    *modelMeta // of the last load
 	shown   *ollamaShown
@@ -63,11 +63,11 @@ type entry struct {
 
 // loading is one load of a model.
 type loading struct {
-	done chan struct{} // closed at its end
-	err  error         // set before
+	done chan struct{} // closed when the load ends
+	err  error         // set before done is closed
 }
 
-// set takes the list in. Models of the list before are unloaded when nobody uses them.
+// set installs a list. Models of the previous list are unloaded when nobody uses them.
 func (p *models) set(list []*entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *models) set(list []*entry) {
 	p.list = list
 }
 
-// add takes a further model in, unless there is one of its name.
+// add adds a model, unless there is one with its name.
 func (p *models) add(s Source) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *models) add(s Source) {
 	}
 }
 
-// find returns the entry of a name: any name means the model where there is one, no name the first of several.
+// find returns the entry for a name. Any name matches an only model; an empty name matches the first of several.
 func (p *models) find(name string) (*entry, error) {
 	switch {
 	case p.list == nil:
@@ -99,7 +99,7 @@ func (p *models) find(name string) (*entry, error) {
 	return p.named(name)
 }
 
-// named returns the entry that has a name, which may end with the tag that Ollama's clients add.
+// named returns the entry with a name, which may have the tag that Ollama's clients append.
 func (p *models) named(name string) (*entry, error) {
 	short := strings.TrimSuffix(name, ":latest")
 	for _, e := range p.list {
@@ -115,7 +115,7 @@ func noModel(name string) error {
 		"there is no model %q: GET /v1/models lists the models", name)
 }
 
-// use returns the model of a name, loaded. It stays so until release is called. ctx ends the wait.
+// use returns the model of a name, loaded. It stays loaded until release is called. ctx ends the wait.
 func (p *models) use(ctx context.Context, name string) (m *Model, release func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,7 @@ func (p *models) use(ctx context.Context, name string) (m *Model, release func()
 	}, nil
 }
 
-// await waits until an entry that has a user is loaded. It unlocks p.mu meanwhile.
+// await waits until an entry that has a user is loaded. It unlocks p.mu while it waits.
 func (p *models) await(ctx context.Context, e *entry) (err error) {
 	if e.model != nil {
 		return nil
@@ -159,20 +159,20 @@ func (p *models) await(ctx context.Context, e *entry) (err error) {
 			return err
 		}
 	}
-	if e.model != nil { // another request had it loaded
+	if e.model != nil { // another request has loaded it
 		return nil
 	}
 	l := e.loading
 	if err := p.wait(ctx, l.done, nil, nil); err != nil {
 		return err
 	}
-	if l.err == nil && e.model == nil { // the server closed it meanwhile
+	if l.err == nil && e.model == nil { // the server has closed it since
 		return errStopped
 	}
 	return l.err
 }
 
-// wait waits for a channel with p.mu unlocked; late is the error at a timeout.
+// wait waits for a channel with p.mu unlocked; late is the error after a timeout.
 func (p *models) wait(ctx context.Context, c <-chan struct{}, timeout <-chan time.Time, late error) error {
 	p.mu.Unlock()
 	defer p.mu.Lock()
@@ -188,7 +188,7 @@ func (p *models) wait(ctx context.Context, c <-chan struct{}, timeout <-chan tim
 	}
 }
 
-// leave takes a user off an entry.
+// leave removes a user from an entry.
 func (p *models) leave(e *entry) {
 	e.users--
 	e.last = time.Now()
@@ -198,7 +198,7 @@ func (p *models) leave(e *entry) {
 	}
 }
 
-// tellLeft has requests that wait for memory look again.
+// tellLeft makes requests that wait for memory look again.
 func (p *models) tellLeft() {
 	if p.left != nil {
 		close(p.left)
@@ -206,7 +206,7 @@ func (p *models) tellLeft() {
 	}
 }
 
-// each calls f for every entry, in order, while none changes.
+// each calls f for every entry, in order, while none can change.
 func (p *models) each(f func(*entry)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,7 +215,7 @@ func (p *models) each(f func(*entry)) {
 	}
 }
 
-// view calls f for the entry that find finds for a name, while none changes.
+// view calls f for the entry that find returns for a name, while none can change.
 func (p *models) view(find func(name string) (*entry, error), name string, f func(*entry)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -244,7 +244,7 @@ func (p *models) drain(ctx context.Context) {
 	}
 }
 
-// state is what clients are told of an entry, in llama.cpp's words.
+// state returns an entry's state for clients, in llama.cpp's words.
 func (e *entry) state() modelState {
 	s := modelState{Value: "unloaded", Failed: e.failed != nil}
 	switch {
@@ -259,7 +259,7 @@ func (e *entry) state() modelState {
 // modelState is the field "status" of a model.
 type modelState struct {
 	Value  string `json:"value"`
-	Failed bool   `json:"failed,omitempty"` // the last load
+	Failed bool   `json:"failed,omitempty"` // of the last load
 }
 
 // SetModel makes the server ready with a model that is loaded. It must stay open until Serve has returned.

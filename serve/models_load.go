@@ -1,6 +1,6 @@
 package serve
 
-// Loading and unloading of models, and the memory that they take.
+// Loading and unloading models, and the memory that they take.
 
 import (
 	"errors"
@@ -13,10 +13,10 @@ import (
 	"github.com/grovellm/grove/internal/kernels/par"
 )
 
-// busyError says that models that answer requests take the memory.
+// busyError says that models with requests in progress take the memory.
 type busyError struct{ error }
 
-// load begins to load an entry, once there is room.
+// load starts to load an entry, once there is room.
 func (p *models) load(e *entry) error {
 	if p.ended {
 		return errStopped
@@ -31,14 +31,14 @@ func (p *models) load(e *entry) error {
 	p.used += e.Bytes
 	go func() {
 		if closing != nil {
-			<-closing // until then their memory is in use
+			<-closing // their memory is in use until then
 		}
 		m, err := e.tryLoad()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		e.loading, e.failed = nil, err
 		if err != nil {
-			if p.list != nil { // else SetSources returns it
+			if p.list != nil { // otherwise SetSources returns it
 				p.o.Log.Error("a model cannot be loaded", "model", e.Name, "error", err)
 			}
 			p.used -= e.Bytes
@@ -49,7 +49,7 @@ func (p *models) load(e *entry) error {
 				"took_ms", ms(time.Since(began)))
 			m.Name, m.before = e.Name, inside.EngineStats(m)
 			e.model = m
-			e.meta, e.shown = newModelMeta(m), nil // the file may be another one
+			e.meta, e.shown = newModelMeta(m), nil // the file may have been replaced
 			e.loads++
 		}
 		close(l.done)
@@ -61,7 +61,7 @@ func (p *models) load(e *entry) error {
 	return nil
 }
 
-// tryLoad loads. A panic is an error, which ends no other model's requests.
+// tryLoad loads the model. It returns a panic as an error, so that other models' requests go on.
 func (e *entry) tryLoad() (m *Model, err error) {
 	defer par.Recover("the load", &err)
 	if m, err = e.Load(); m == nil && err == nil {
@@ -70,7 +70,7 @@ func (e *entry) tryLoad() (m *Model, err error) {
 	return m, err
 }
 
-// makeRoom unloads models that nobody uses, the least recently used first, until a further one fits.
+// makeRoom unloads models that nobody uses, the least recently used first, until the entry's model fits.
 func (p *models) makeRoom(e *entry) error {
 	if p.o.Memory == 0 {
 		return nil
@@ -101,7 +101,7 @@ func (p *models) makeRoom(e *entry) error {
 	return nil
 }
 
-// rest has an entry without users unloaded when it has been so for the time to keep it.
+// rest unloads an entry after it has had no users for its keep-alive time.
 func (p *models) rest(e *entry) {
 	keep := p.o.KeepAlive
 	switch {

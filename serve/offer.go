@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Lists of tools have kinds that a model does not know: of a namespace, custom, and run by the server.
-// The model is offered functions alone; offered says what the client calls each.
+// Lists of tools have kinds that a model does not know: namespaces, custom tools, and tools that
+// the server runs. The model is offered only functions; offered holds the client's name for each.
 
-// offered is a tool as the client knows it, where that is not the function that the model is offered.
+// offered is a tool as the client knows it, if that differs from the function that the model is offered.
 type offered struct {
 	name, namespace string
-	custom          bool // it takes text, which the function has as its argument input
+	custom          bool // it takes text, which the function gets as its argument input
 }
 
-// toolBody is a tool of a request: a function, or one of another kind. Its fields stand in it, as
-// responses have it, or in a field of its kind's name, as chat completions do.
+// toolBody is a tool of a request: a function, or another kind. Its fields are in the object
+// itself, as in responses, or in a field named after its kind, as in chat completions.
 type toolBody struct {
 	functionBody
 	Type     field[string]       `json:"type"`
@@ -27,7 +27,7 @@ type toolBody struct {
 	Tools    []toolBody          `json:"tools"` // of a namespace
 }
 
-// offerAll offers the tools of a request. wrapped says that a function is in a field of its own.
+// offerAll offers the tools of a request. wrapped reports whether a function is in a field of its own.
 func (t *toolset) offerAll(f *field[[]toolBody], wrapped bool) error {
 	t.path = f.path
 	for i := range f.value {
@@ -38,8 +38,8 @@ func (t *toolset) offerAll(f *field[[]toolBody], wrapped bool) error {
 	return nil
 }
 
-// offer makes functions of a tool, of which a namespace has several. Tools that the server would have
-// to run are left out with a warning.
+// offer turns a tool into functions: several for a namespace. It leaves out tools that the server
+// would have to run, with a warning.
 func (t *toolset) offer(in *toolBody, namespace string, wrapped bool) error {
 	f := in.functionBody
 	switch kind := in.Type.or("function"); kind {
@@ -81,12 +81,12 @@ func (t *toolset) offer(in *toolBody, namespace string, wrapped bool) error {
 	return nil
 }
 
-// leaveOut warns of a tool of a type that is left out.
+// leaveOut warns that a tool of some type is left out.
 func (t *toolset) leaveOut(kind *field[string]) {
 	t.warnings = append(t.warnings, warning(kind.path, "%q: this server runs no tools: it is left out", kind.value))
 }
 
-// offerAs offers a function under the name that tells it from others.
+// offerAs offers a function under a name that distinguishes it from others.
 func (t *toolset) offerAs(f functionBody, as offered) error {
 	if t.offered == nil {
 		t.offered = map[string]offered{}
@@ -101,11 +101,11 @@ func (t *toolset) offerAs(f functionBody, as offered) error {
 	return nil
 }
 
-// maxToolName is the most bytes that the name of a function may have.
+// maxToolName is the maximum length of a function's name, in bytes.
 const maxToolName = 64
 
-// qualified is the name that the model is offered for a tool of a namespace. A long one ends with a
-// sum of its whole, so that it is the same in each request.
+// qualified returns the name under which the model is offered a tool of a namespace. A long name
+// ends with a hash of the whole name, so that it is the same in every request.
 func qualified(namespace, name string) string {
 	if namespace == "" {
 		return name
@@ -119,7 +119,7 @@ func qualified(namespace, name string) string {
 	return fmt.Sprintf("%s_%08x", whole[:maxToolName-9], sum.Sum32())
 }
 
-// inputFormat is what the text of a custom tool must match. Chat completions have the grammar's
+// inputFormat is what the text of a custom tool must match. Chat completions wrap the grammar's
 // fields in a field of its own.
 type inputFormat struct {
 	inputGrammar
@@ -132,7 +132,7 @@ type inputGrammar struct {
 	Definition field[string] `json:"definition"`
 }
 
-// inputParameters are the parameters of the function that stands for a custom tool.
+// inputParameters are the parameters of the function that represents a custom tool.
 type inputParameters struct {
 	Type       string `json:"type"`
 	Properties struct {
@@ -147,8 +147,8 @@ type inputProperty struct {
 	Pattern string `json:"pattern,omitempty"`
 }
 
-// takeInput gives a custom tool the parameters of a function: a text, which matches a regular
-// expression where one is given. Other grammars are told to the model, and not enforced.
+// takeInput gives a custom tool the parameters of a function: one text, which matches a regular
+// expression if one is given. Other grammars are described to the model but not enforced.
 func (t *toolset) takeInput(f *functionBody) error {
 	p := inputParameters{Type: "object", Required: []string{"input"}}
 	p.Properties.Input.Type = "string"
@@ -182,7 +182,7 @@ func (t *toolset) takeInput(f *functionBody) error {
 	return nil
 }
 
-// nameOf is what the model is offered a tool as that a choice names, with or without its namespace.
+// nameOf returns the model's name for the tool that a choice names, with or without its namespace.
 func (t *toolset) nameOf(namespace, name string) string {
 	if namespace != "" {
 		return qualified(namespace, name)
@@ -200,12 +200,12 @@ func (t *toolset) nameOf(namespace, name string) string {
 	return name
 }
 
-// toolChoice says which tools may be called: a word, a tool, or several.
+// toolChoice selects the tools that may be called: by a word, a tool, or several.
 type toolChoice struct {
 	word string
 	toolReference
 	allowedTools
-	Allowed field[allowedTools] `json:"allowed_tools"` // chat completions have it in a field of its own
+	Allowed field[allowedTools] `json:"allowed_tools"` // chat completions wrap it in a field of its own
 }
 
 func (c *toolChoice) readJSON(d *decoder, path string, raw json.RawMessage) error {
@@ -217,8 +217,8 @@ func (c *toolChoice) readJSON(d *decoder, path string, raw json.RawMessage) erro
 	return d.read(path, raw, (*object)(c))
 }
 
-// toolReference names a tool. Its fields stand in it, as responses have it, or in a field of its
-// kind's name, as chat completions do.
+// toolReference names a tool. Its fields are in the object itself, as in responses, or in a field
+// named after its kind, as in chat completions.
 type toolReference struct {
 	toolID
 	Type     field[string] `json:"type"`
@@ -231,7 +231,7 @@ type toolID struct {
 	Namespace string        `json:"namespace"`
 }
 
-// id is where the name stands.
+// id returns the part that has the name.
 func (r *toolReference) id() *toolID {
 	switch {
 	case r.Function.given:
@@ -242,13 +242,13 @@ func (r *toolReference) id() *toolID {
 	return &r.toolID
 }
 
-// allowedTools are those that may be called of all that are offered.
+// allowedTools are the offered tools that may be called.
 type allowedTools struct {
 	Mode  field[string]   `json:"mode"`
 	Tools []toolReference `json:"tools"`
 }
 
-// chooseAllowed takes the tools that may be called, and whether one must be.
+// chooseAllowed sets the tools that may be called, and whether one must be.
 func (t *toolset) chooseAllowed(a *allowedTools, path string) error {
 	mode := a.Mode.value
 	if mode != "auto" && mode != "required" {
@@ -264,7 +264,7 @@ func (t *toolset) chooseAllowed(a *allowedTools, path string) error {
 			t.only = append(t.only, t.nameOf(id.Namespace, id.Name.value))
 		case "namespace":
 			whole[id.Name.value] = true
-		} // of others, which are left out, none can be called
+		} // others were left out and cannot be called
 	}
 	for as, known := range t.offered {
 		if whole[known.namespace] {
@@ -283,15 +283,15 @@ type customCall struct {
 	Input string `json:"input"`
 }
 
-// customCalls turns the arguments of calls of custom tools, as they come, into the tools' text.
+// customCalls converts the arguments of calls of custom tools, as they arrive, to the tools' text.
 type customCalls struct {
 	offered map[string]offered
-	custom  bool   // the call that goes on
+	custom  bool   // the current call
 	have    string // its arguments so far
 	sent    int    // bytes of its text
 }
 
-// convert puts text in the place of arguments.
+// convert replaces arguments by text.
 func (c *customCalls) convert(calls []toolCall) {
 	for i := range calls {
 		call := &calls[i]
@@ -313,7 +313,7 @@ func (c *customCalls) convert(calls []toolCall) {
 	}
 }
 
-// inputOf is the text in the arguments of a custom tool, as far as they are there.
+// inputOf returns the text in the arguments of a custom tool, as far as they have arrived.
 func inputOf(arguments string) string {
 	_, text, found := strings.Cut(arguments, `"input"`)
 	if found {
@@ -342,10 +342,10 @@ func inputOf(arguments string) string {
 	return text
 }
 
-// highHalf matches the escape of a surrogate that begins a pair.
+// highHalf matches the escape of a high surrogate.
 var highHalf = regexp.MustCompile(`^\\u[dD][89abAB]`)
 
-// shownCalls are calls as chat completions show them.
+// shownCalls returns calls as chat completions show them.
 func shownCalls(calls []toolCall) []toolCall {
 	for i := range calls {
 		if calls[i].Custom != nil {
@@ -355,7 +355,7 @@ func shownCalls(calls []toolCall) []toolCall {
 	return calls
 }
 
-// newCustomCall is an earlier call of a custom tool.
+// newCustomCall returns an earlier call of a custom tool.
 func newCustomCall(id, name, input string) calledTool {
 	arguments, _ := json.Marshal(struct {
 		Input string `json:"input"`

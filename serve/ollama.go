@@ -9,9 +9,9 @@ import (
 )
 
 // Ollama's API: POST /api/chat, /api/generate, /api/embed and /api/embeddings. Streams are lines of
-// JSON, and what is not asked for streams.
+// JSON, and requests stream by default.
 
-// ollamaSettings are the fields that may stand in a body or in its options.
+// ollamaSettings are the fields that may be in a body or in its options.
 type ollamaSettings struct {
 	chatOptions
 	oneChoice
@@ -21,7 +21,7 @@ type ollamaSettings struct {
 	ToolChoice field[toolChoice]   `json:"tool_choice"`
 }
 
-// ollamaBody is the body of chats and generations.
+// ollamaBody is the body of requests for chats and generations.
 type ollamaBody struct {
 	ollamaSettings
 	Messages field[[]ollamaTurn] `json:"messages"` // of chats
@@ -35,7 +35,7 @@ type ollamaBody struct {
 	Images   refused             `json:"images" neutral:"[]" why:"this server reads text only"`
 }
 
-// readJSON reads the options first: fields of the body come before them.
+// readJSON reads the options first: fields of the body override them.
 func (b *ollamaBody) readJSON(d *decoder, path string, raw json.RawMessage) error {
 	in := struct {
 		Options *ollamaSettings `json:"options"`
@@ -50,7 +50,7 @@ func (b *ollamaBody) readJSON(d *decoder, path string, raw json.RawMessage) erro
 	return d.read(path, raw, (*object)(b))
 }
 
-// ollamaFormat is json or a JSON schema. An empty string asks for nothing.
+// ollamaFormat is json or a JSON schema. An empty string constrains nothing.
 type ollamaFormat struct {
 	json   bool
 	schema json.RawMessage
@@ -68,7 +68,7 @@ func (f *ollamaFormat) readJSON(_ *decoder, path string, raw json.RawMessage) er
 	return nil
 }
 
-// ollamaThink is whether to reason, or how much.
+// ollamaThink says whether to reason, or how much.
 type ollamaThink struct {
 	on     bool
 	effort string
@@ -85,7 +85,7 @@ func (t *ollamaThink) readJSON(_ *decoder, path string, raw json.RawMessage) err
 	return nil
 }
 
-// ollamaTurn is a message. Fields that it does not have are for the chat template.
+// ollamaTurn is a message. Its unknown fields go to the chat template.
 type ollamaTurn struct {
 	chatMessageBody
 	Thinking field[string] `json:"thinking"`
@@ -114,7 +114,7 @@ func (s *Server) ollamaChat(x *exchange) error {
 	return x.answer(c, func(a *answering) form { return &ollamaForm{a: a, chat: true, model: m.Name} })
 }
 
-// ollamaGenerate answers POST /api/generate: a prompt that the chat template lays out, or as it is.
+// ollamaGenerate answers POST /api/generate, for a prompt that is laid out by the chat template or taken as it is.
 func (s *Server) ollamaGenerate(x *exchange) error {
 	var b ollamaBody
 	m, err := x.readRequest(&b, &b.Model)
@@ -137,7 +137,7 @@ func (s *Server) ollamaGenerate(x *exchange) error {
 	return x.answer(c, func(a *answering) form { return &ollamaForm{a: a, model: m.Name} })
 }
 
-// setOptions gives the options that all protocols share their values. Defaults are Ollama's.
+// setOptions sets the options that all protocols share, with Ollama's defaults.
 func (b *ollamaBody) setOptions() {
 	b.Stream.setDefault(true)
 	b.Temperature.setDefault(0.8)
@@ -161,7 +161,7 @@ func (b *ollamaBody) setOptions() {
 	}
 }
 
-// chat is the request that a body of a chat makes.
+// chat returns the request that the body of a chat makes.
 func (b *ollamaBody) chat() (*conversation, error) {
 	b.setOptions()
 	b.Truncate.setDefault(true)
@@ -187,7 +187,7 @@ func (b *ollamaBody) chat() (*conversation, error) {
 	return v, nil
 }
 
-// generation is the request that a body of a generation makes: a conversation of its prompt.
+// generation returns the request that the body of a generation makes: a conversation with its prompt.
 func (b *ollamaBody) generation() *conversation {
 	v := &conversation{chatOptions: &b.chatOptions, path: b.Prompt.path}
 	if system := b.System.value.text(); system != "" {
@@ -197,7 +197,7 @@ func (b *ollamaBody) generation() *conversation {
 	return v
 }
 
-// newRaw makes the call of a generation that goes on with a prompt as it is, or fills the gap behind it.
+// newRaw makes the call of a generation that continues a prompt as it is, or fills the gap between it and a suffix.
 func (x *exchange) newRaw(m *Model, b *ollamaBody) (*call, error) {
 	c, err := x.newCall(m, &b.options, several{})
 	if err != nil {
@@ -272,7 +272,7 @@ func (s *Server) ollamaOneEmbedding(x *exchange) error {
 	return x.writeJSON(http.StatusOK, a)
 }
 
-// empty reports whether there is no text: for Ollama's clients such a request asks for the model to be loaded.
+// empty reports whether there is no text: Ollama's clients send such a request to load the model.
 func (p *promptList) empty() bool {
 	return len(p.lists) == 0 && (len(p.texts) == 0 || len(p.texts) == 1 && p.texts[0] == "")
 }

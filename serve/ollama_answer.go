@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What Ollama's API answers to chats, generations and requests for embeddings.
+// Answers of Ollama's API to chats, generations and requests for embeddings.
 
 // ollamaFailure is an error in Ollama's form.
 type ollamaFailure struct {
@@ -14,7 +14,7 @@ type ollamaFailure struct {
 
 func ollamaError(_ *exchange, e *apiError) any { return ollamaFailure{e.Message} }
 
-// ollamaForm is the form of Ollama's chats and generations.
+// ollamaForm presents Ollama's chats and generations.
 type ollamaForm struct {
 	a     *answering
 	chat  bool
@@ -51,7 +51,7 @@ type ollamaCall struct {
 	} `json:"function"`
 }
 
-// ollamaMetrics has times in nanoseconds.
+// ollamaMetrics holds times in nanoseconds.
 type ollamaMetrics struct {
 	Total       time.Duration `json:"total_duration"`
 	Load        time.Duration `json:"load_duration"`
@@ -74,14 +74,14 @@ func (f *ollamaForm) line(content, thinking string, probs []logprob) *ollamaLine
 	return l
 }
 
-// loaded is the answer to a request without a prompt, which asks for the model to be loaded: it is.
+// loaded answers a request without a prompt, which asks to load the model: it is loaded.
 func (f *ollamaForm) loaded() *ollamaLine {
 	l := f.line("", "", nil)
 	l.Done, l.Reason = true, "load"
 	return l
 }
 
-// finish makes a line the last one.
+// finish turns a line into the last one.
 func (f *ollamaForm) finish(l *ollamaLine, p *piece) *ollamaLine {
 	l.Done, l.Reason = true, "stop"
 	if p.finish == "length" {

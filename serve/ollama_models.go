@@ -16,7 +16,7 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// What Ollama's clients ask about models: /api/tags, show, ps, version, pull.
+// Requests of Ollama's clients about models: /api/tags, show, ps, version, pull.
 
 // ollamaVersion is the version of Ollama whose API this is; clients ask for it.
 const ollamaVersion = "0.33.0"
@@ -27,7 +27,7 @@ type ollamaModel struct {
 	Model    string        `json:"model"`
 	Modified time.Time     `json:"modified_at,omitzero"`
 	Size     int           `json:"size"`
-	Digest   string        `json:"digest"` // of this description: the file is not read again
+	Digest   string        `json:"digest"` // of this description, so that the file is not read again
 	Details  ollamaDetails `json:"details"`
 }
 
@@ -45,7 +45,7 @@ type ollamaList[T any] struct {
 	Models []T `json:"models"`
 }
 
-// runningModel is one that is loaded.
+// runningModel describes a loaded model.
 type runningModel struct {
 	ollamaModel
 	Expires time.Time `json:"expires_at"`
@@ -70,7 +70,7 @@ func (s *Server) newOllamaModel(name string, size int, d ollamaDetails) ollamaMo
 		Digest: fmt.Sprintf("%x", sha256.Sum256([]byte(name)))}
 }
 
-// describe describes a model that is loaded.
+// describe describes a loaded model.
 func (s *Server) describe(m *Model) *ollamaShown {
 	c, t := inside.Target(m).Model.Config, inside.Target(m).Model
 	size := fmt.Sprintf("%.2fM", float64(c.Parameters())/1e6)
@@ -104,7 +104,7 @@ func (s *Server) describe(m *Model) *ollamaShown {
 		Template:  m.template(), Details: d, Info: info, Capabilities: can, Modified: s.began}
 }
 
-// described returns the description of an entry; nil where its model was not loaded yet. The models are locked.
+// described returns the description of an entry, or nil if its model has not been loaded yet. The models are locked.
 func (s *Server) described(e *entry) *ollamaShown {
 	if e.shown == nil && e.model != nil {
 		e.shown = s.describe(e.model)
@@ -112,7 +112,7 @@ func (s *Server) described(e *entry) *ollamaShown {
 	return e.shown
 }
 
-// ollamaTags answers GET /api/tags. Of a model that was not loaded yet, little is known.
+// ollamaTags answers GET /api/tags. Little is known about a model that has not been loaded yet.
 func (s *Server) ollamaTags(x *exchange) error {
 	if err := s.ready(); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *Server) ollamaTags(x *exchange) error {
 	return x.writeJSON(http.StatusOK, ollamaList[ollamaModel]{list})
 }
 
-// ollamaRunning answers GET /api/ps with the models that are loaded, and when they will be unloaded.
+// ollamaRunning answers GET /api/ps with the loaded models, and when they will be unloaded.
 func (s *Server) ollamaRunning(x *exchange) error {
 	if err := s.ready(); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (s *Server) ollamaRunning(x *exchange) error {
 		if e.model == nil {
 			return
 		}
-		expires := time.Now().AddDate(100, 0, 0) // it stays as long as the server does
+		expires := time.Now().AddDate(100, 0, 0) // it stays loaded as long as the server runs
 		if keep := s.o.KeepAlive; !e.fixed && keep >= 0 {
 			expires = time.Now().Add(keep)
 			if e.users == 0 {
@@ -146,13 +146,13 @@ func (s *Server) ollamaRunning(x *exchange) error {
 			}
 		}
 		shown := s.described(e).model
-		shown.Modified = time.Time{} // Ollama tells it in other lists alone
+		shown.Modified = time.Time{} // Ollama shows it only in other lists
 		list = append(list, runningModel{shown, expires, 0, e.model.Context()})
 	})
 	return x.writeJSON(http.StatusOK, ollamaList[runningModel]{list})
 }
 
-// ollamaShow answers POST /api/show. It loads a model once: clients show all models to choose one.
+// ollamaShow answers POST /api/show. It loads a model only once: clients show all models to choose one.
 func (s *Server) ollamaShow(x *exchange) error {
 	var b nameBody
 	if err := x.readBody(&b); err != nil {
@@ -192,7 +192,7 @@ func (s *Server) ollamaVersionOf(x *exchange) error {
 // Puller fetches a model that a client names, and tells how many bytes of a stage there are.
 type Puller func(ctx context.Context, name string, progress func(stage string, done, total int64)) (Source, error)
 
-// pulled is a line of an answer to POST /api/pull.
+// pulled is one line of an answer to POST /api/pull.
 type pulled struct {
 	Status string `json:"status,omitempty"`
 	Total  int64  `json:"total,omitempty"`
@@ -200,8 +200,8 @@ type pulled struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// ollamaPull answers POST /api/pull: it fetches a model, which is then served. Without Options.Pull
-// clients may not fill the server's disk.
+// ollamaPull answers POST /api/pull: it fetches a model, which is then served. Without
+// Options.Pull, clients may not fill the server's disk.
 func (s *Server) ollamaPull(x *exchange) error {
 	var b nameBody
 	if err := x.readBody(&b); err != nil {
@@ -219,7 +219,7 @@ func (s *Server) ollamaPull(x *exchange) error {
 		cmp.Or(name, "NAME"))
 }
 
-// serves reports whether a model has exactly that name, but for the ending that Ollama's clients add.
+// serves reports whether a model has exactly that name, apart from the tag that Ollama's clients append.
 func (s *Server) serves(name string) (found bool) {
 	name = strings.TrimSuffix(name, ":latest")
 	s.models.each(func(e *entry) { found = found || e.Name == name })
@@ -230,7 +230,7 @@ func (s *Server) serves(name string) (found bool) {
 func (s *Server) pull(x *exchange, name string, stream bool) error {
 	ctx, end := x.limit()
 	defer end(nil)
-	line := func(p pulled) { // a client that is gone ends ctx
+	line := func(p pulled) { // ctx ends if the client has gone
 		if !stream || ctx.Err() != nil {
 			return
 		}

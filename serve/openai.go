@@ -11,7 +11,7 @@ type response struct {
 	Choices []any  `json:"choices"`
 	Usage   any    `json:"usage,omitempty"`
 
-	Prompt  []int32  `json:"prompt_token_ids,omitzero"` // a conversation's
+	Prompt  []int32  `json:"prompt_token_ids,omitzero"` // of a conversation
 	Timings *timings `json:"timings,omitempty"`
 	Metrics *metric  `json:"metrics,omitempty"`
 	Round   *round   `json:"round,omitempty"`
@@ -23,10 +23,10 @@ type choiceForm interface {
 	pieces(p *piece) []any
 }
 
-// openAIForm is the form of OpenAI's completions.
+// openAIForm presents OpenAI's completions.
 type openAIForm struct {
 	a      *answering
-	head   response // what all events begin with
+	head   response // the fields that all events begin with
 	choice choiceForm
 }
 
@@ -47,8 +47,8 @@ func (f *openAIForm) whole(list []piece) any {
 	return &r
 }
 
-// conversationTokens are those of a conversation, where the answer shows tokens. Text completions, which may have
-// several prompts, show them in their choices.
+// conversationTokens returns the tokens of a conversation, if the answer shows tokens. Text
+// completions, which may have several prompts, show them in their choices.
 func (c *call) conversationTokens() []int32 {
 	if !c.tokenIDs || !c.chat {
 		return nil

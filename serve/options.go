@@ -13,8 +13,8 @@ import (
 )
 
 // options are the fields that all requests for text have, in every protocol: how the text is
-// chosen, what it must match, how it is drafted and sent. They are the internal form of these
-// settings too: a protocol with other names for some assigns its own fields to them.
+// sampled, what it must match, how it is drafted and sent. They are also the internal form of these
+// settings: a protocol that has other names for some assigns its own fields to them.
 type options struct {
 	Model         field[string]        `json:"model"`
 	Stream        field[bool]          `json:"stream"`
@@ -44,7 +44,7 @@ type options struct {
 
 	MaxCompletionTokens field[int] `json:"max_completion_tokens"`
 	MaxTokens           field[int] `json:"max_tokens"`
-	NPredict            field[int] `json:"n_predict"` // llama.cpp's name, in all of its endpoints
+	NPredict            field[int] `json:"n_predict"` // llama.cpp's name, on all of its endpoints
 	MinTokens           field[int] `json:"min_tokens"`
 
 	constraints
@@ -53,7 +53,7 @@ type options struct {
 
 type streamOptions struct {
 	IncludeUsage    bool `json:"include_usage"`
-	ContinuousUsage bool `json:"continuous_usage_stats"` // vLLM's: each chunk has the usage so far
+	ContinuousUsage bool `json:"continuous_usage_stats"` // vLLM: each chunk has the usage so far
 }
 
 // prediction is text that the answer will mostly repeat.
@@ -62,7 +62,7 @@ type prediction struct {
 	Content content       `json:"content"`
 }
 
-// notObeyed are fields that would change the output.
+// notObeyed are fields that would change the output, and that this server does not support.
 type notObeyed struct {
 	Functions              refused `json:"functions" neutral:"[]"`
 	FunctionCall           refused `json:"function_call" neutral:"\"none\" \"auto\""`
@@ -103,7 +103,7 @@ type notObeyed struct {
 	ReturnAsTokenIDs       refused `json:"return_tokens_as_token_ids" neutral:"false"`
 }
 
-// several are the fields that make several choices, and show their tokens, of protocols that can.
+// several are the fields of protocols that can return several choices, and show their tokens.
 type several struct {
 	N        field[int]  `json:"n"`
 	BestOf   field[int]  `json:"best_of"`
@@ -111,13 +111,13 @@ type several struct {
 	TokenIDs bool        `json:"return_token_ids"` // vLLM's and SGLang's
 }
 
-// oneChoice is in the bodies of the other protocols.
+// oneChoice is part of the bodies of the other protocols.
 type oneChoice struct {
 	N        refused `json:"n" neutral:"1"`
 	TokenIDs refused `json:"return_token_ids" neutral:"false" why:"use /v1/completions or /v1/chat/completions"`
 }
 
-// seed is any whole number of 64 bits with a sign or without one.
+// seed is any 64-bit integer, signed or unsigned.
 type seed uint64
 
 func (s *seed) readJSON(_ *decoder, path string, raw json.RawMessage) error {
@@ -135,7 +135,7 @@ func (s *seed) readJSON(_ *decoder, path string, raw json.RawMessage) error {
 	return nil
 }
 
-// logitBias is what is added to the logits of tokens, by their numbers: an object, or llama.cpp's list of pairs.
+// logitBias is added to the logits of tokens, by their ids: an object, or llama.cpp's list of pairs.
 type logitBias map[string]float32
 
 func (b *logitBias) readJSON(d *decoder, path string, raw json.RawMessage) error {
@@ -175,10 +175,10 @@ func (b *logitBias) readJSON(d *decoder, path string, raw json.RawMessage) error
 	return nil
 }
 
-// randomSeed is -1, which asks for a random one.
+// randomSeed is -1, which asks for a random seed.
 const randomSeed = seed(math.MaxUint64)
 
-// sampling is how tokens are chosen. Defaults are OpenAI's.
+// sampling returns how tokens are sampled. The defaults are OpenAI's.
 func (o *options) sampling() (grove.Sampling, error) {
 	s := grove.Sampling{
 		Temperature:       o.Temperature.or(1),
@@ -192,7 +192,7 @@ func (o *options) sampling() (grove.Sampling, error) {
 		Seed:              uint64(o.Seed.or(randomSeed)),
 	}
 	if o.TopP.given && s.TopP == 0 {
-		s.TopP = math.SmallestNonzeroFloat32 // for OpenAI that is the most probable token, for grove all tokens
+		s.TopP = math.SmallestNonzeroFloat32 // for OpenAI this means the most probable token, for grove all tokens
 	}
 	if s.TopK == -1 {
 		s.TopK = 0
@@ -223,7 +223,7 @@ func (o *options) sampling() (grove.Sampling, error) {
 	return s, nil
 }
 
-// repetition is the field of the repetition penalty, which has two names.
+// repetition returns the field of the repetition penalty, which has two names.
 func (o *options) repetition() *field[float32] {
 	if !o.RepetitionPenalty.given && o.RepeatPenalty.given {
 		return &o.RepeatPenalty
@@ -231,7 +231,7 @@ func (o *options) repetition() *field[float32] {
 	return &o.RepetitionPenalty
 }
 
-// pathOf is the body's name of a field of grove.Request.
+// pathOf returns the body's name for a field of grove.Request.
 func (o *options) pathOf(name string) string {
 	name, _, _ = strings.Cut(strings.TrimPrefix(name, "Sampling."), "[")
 	switch name {

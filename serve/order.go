@@ -10,18 +10,18 @@ import (
 	"github.com/grovellm/grove/internal/inside"
 )
 
-// Headers of the Gateway API Inference Extension and of llm-d's router, under their names of today and of before.
+// Headers of the Gateway API Inference Extension and of llm-d's router, under their current and earlier names.
 var (
 	fairnessHeaders  = []string{"X-Llm-D-Inference-Fairness-Id", "X-Gateway-Inference-Fairness-Id"}
 	objectiveHeaders = []string{"X-Llm-D-Inference-Objective", "X-Gateway-Inference-Objective"}
 	firstHeaders     = []string{"X-Llm-D-Slo-Ttft-Ms", "X-Slo-Ttft-Ms"}
 )
 
-// timeoutHeaders say how long the client or a proxy waits for the answer, in units of time.
+// timeoutHeaders say how long the client or a proxy waits for the answer, in the given unit.
 var timeoutHeaders = map[string]time.Duration{"X-Request-Timeout": time.Second,
 	"X-Envoy-Expected-Rq-Timeout-Ms": time.Millisecond}
 
-// deadline is when the answer must have ended: by the server's limit, or before as the headers say.
+// deadline returns when the answer must have ended: by the server's limit, or earlier if the headers say so.
 func (x *exchange) deadline() time.Time {
 	allowed := x.s.o.Time
 	for name, unit := range timeoutHeaders {
@@ -33,7 +33,7 @@ func (x *exchange) deadline() time.Time {
 	return x.began.Add(allowed)
 }
 
-// header is the first of several headers that the request has.
+// header returns the first of several headers that the request has.
 func (x *exchange) header(names []string) string {
 	for _, name := range names {
 		if value := x.r.Header.Get(name); value != "" {
@@ -43,12 +43,12 @@ func (x *exchange) header(names []string) string {
 	return ""
 }
 
-// setOrder sets what says when a request is computed: its key and tenant, its priority, and the
-// deadline of its first token.
+// setOrder sets what determines when a request is computed: its key and tenant, its priority, and
+// the deadline of its first token.
 func (x *exchange) setOrder(o *options, r *grove.Request) {
 	r.Priority = o.Priority.or(x.s.o.Objectives[x.header(objectiveHeaders)])
 	r.Tenant = x.tenant
-	if x.tenant != "" { // a key answers for what it says of its users
+	if x.tenant != "" { // a key is responsible for what it says about its users
 		user := x.header(fairnessHeaders)
 		inside.RequestOptionsOf(r).Key = x.tenant
 		r.Tenant += "/" + cmp.Or(user, o.User)

@@ -9,10 +9,10 @@ import (
 	"github.com/grovellm/grove/internal/inside"
 )
 
-// pace is how long generations take, once they run: a mean in which the latest count most.
+// pace tracks how long generations take once they run: a mean that favours the latest.
 type pace struct {
 	mu   sync.Mutex
-	mean time.Duration // 0: none has ended yet
+	mean time.Duration // 0 until one has ended
 }
 
 // paceWeight is the weight of the latest generation.
@@ -34,7 +34,7 @@ func (p *pace) known() bool {
 	return p.mean > 0
 }
 
-// late reports whether the requests that start before this one take longer than it may.
+// late reports whether the requests ahead of this one take longer than its deadline allows.
 func (x *exchange) late(m *Model) bool {
 	s := inside.EngineStats(m)
 	before := ahead(s.Keys, x.tenant)
@@ -44,7 +44,7 @@ func (x *exchange) late(m *Model) bool {
 	return time.Now().Add(x.s.pace.wait(s.Running, before)).After(x.deadline())
 }
 
-// ahead estimates how many of the requests that wait start before one that comes: keys take turns.
+// ahead estimates how many of the waiting requests start before a new one: keys take turns.
 func ahead(waiting map[string]int, key string) (n int) {
 	for _, others := range waiting {
 		n += min(others, waiting[key]+1)
@@ -52,8 +52,8 @@ func ahead(waiting map[string]int, key string) (n int) {
 	return n
 }
 
-// wait estimates how long it takes until requests that wait have started, of which as many run at a
-// time as run now.
+// wait estimates how long it takes until the waiting requests have started, if as many run at a
+// time as now.
 func (p *pace) wait(running, waiting int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,15 +63,15 @@ func (p *pace) wait(running, waiting int) time.Duration {
 	return p.mean * time.Duration(max(waiting, 1)) / time.Duration(max(running, 1))
 }
 
-// Bounds of Retry-After. The SDKs of OpenAI and Anthropic obey it up to a minute, and ask again twice.
+// Bounds of Retry-After. The SDKs of OpenAI and Anthropic obey it up to a minute, and retry twice.
 const (
 	leastRetry  = time.Second
 	mostRetry   = time.Minute
-	unknownWait = 5 * time.Second // where nothing was measured yet
+	unknownWait = 5 * time.Second // before anything was measured
 )
 
-// retryAfter is in how many seconds a client should ask again after an error: when the queue will
-// have emptied, if requests take as long as the last ones did; and while the server loads its
+// retryAfter returns after how many seconds a client should retry after an error: when the queue
+// will have emptied, if requests take as long as the last ones did; while the server loads its
 // model, after as long again as that has taken.
 func (x *exchange) retryAfter(e *apiError) string {
 	wait := leastRetry
@@ -89,7 +89,7 @@ func (x *exchange) retryAfter(e *apiError) string {
 	return seconds(wait)
 }
 
-// seconds is a time as Retry-After has it.
+// seconds returns a time in the form of Retry-After.
 func seconds(wait time.Duration) string {
 	return strconv.Itoa(int(math.Ceil(min(max(wait, leastRetry), mostRetry).Seconds())))
 }

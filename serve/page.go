@@ -19,13 +19,13 @@ import (
 //go:embed page/dist
 var pageFiles embed.FS
 
-// pageFile is a file of the page as it is sent.
+// pageFile is a file of the page, ready to send.
 type pageFile struct {
 	kind, tag    string
-	whole, small []byte // as it is, and compressed
+	whole, small []byte // uncompressed, and compressed
 }
 
-// page has the page's files by path.
+// page holds the page's files by path.
 var page = sync.OnceValue(func() map[string]*pageFile {
 	files := map[string]*pageFile{}
 	for path, kind := range map[string]string{"/page/index.html": "text/html", "/page/app.js": "text/javascript",
@@ -42,7 +42,7 @@ var page = sync.OnceValue(func() map[string]*pageFile {
 	return files
 })
 
-// pagePolicy lets the page load its files and call this server, and nothing else. Text never becomes HTML.
+// pagePolicy lets the page load its own files and call this server, and nothing else. Text never becomes HTML.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -60,7 +60,7 @@ func (s *Server) showPage(x *exchange) error {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("ETag", f.tag)
-	h.Set("Cache-Control", "no-cache") // ask each time, with the ETag
+	h.Set("Cache-Control", "no-cache") // revalidate each time, with the ETag
 	if strings.Contains(x.r.Header.Get("Accept-Encoding"), "gzip") {
 		data = f.small
 		h.Set("Content-Encoding", "gzip")
@@ -69,7 +69,7 @@ func (s *Server) showPage(x *exchange) error {
 	return nil
 }
 
-// status is what the page needs to know of the server; figures are in the metrics.
+// status is what the page needs to know about the server; figures are in the metrics.
 type status struct {
 	Model    string   `json:"model"`
 	Chat     bool     `json:"chat"` // the model has a chat template

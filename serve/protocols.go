@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// protocol is what the endpoints of a family have in common, apart from the fields of answers.
+// protocol is what a family of endpoints has in common, apart from the fields of answers.
 type protocol struct {
-	path string // what their paths begin with
+	path string // prefix of their paths
 
 	lines      bool   // streams are lines of JSON, not server-sent events
-	ping, done string // what a stream sends while nothing comes, and at its end
-	idHeader   string // that has the request's id beside X-Request-Id
+	ping, done string // sent by a stream while it has nothing to send, and at its end
+	idHeader   string // a header with the request's id, in addition to X-Request-Id
 	errorEvent string // the name of an error's event
 	errorBody  func(x *exchange, e *apiError) any
-	overflow   string // says that a prompt has %[1]d tokens, where %[2]d are the most: clients know the words
+	overflow   string // says that a prompt of %[1]d tokens exceeds %[2]d: clients know the words
 }
 
-// protocols are all of them; the first that fits a path counts.
+// protocols lists all of them. The first that matches a path applies.
 var protocols = []protocol{
 	{path: "/v1/messages", ping: "event: ping\ndata: {\"type\":\"ping\"}\n\n", idHeader: "Request-Id",
 		errorEvent: "error", errorBody: anthropicError, overflow: "prompt is too long: %d tokens > %d maximum"},
@@ -41,10 +41,10 @@ const llamaOverflow = "request (%d tokens) exceeds the available context size (%
 
 const doneEvent = "data: [DONE]\n\n"
 
-// bare matches the paths of OpenAI's and Anthropic's endpoints without /v1: some clients leave it out.
+// bare matches the paths of OpenAI's and Anthropic's endpoints without /v1, which some clients leave out.
 var bare = regexp.MustCompile(`^/(chat/completions|completions|responses|messages|embeddings|models)(/|$)`)
 
-// withVersion is a request whose path has /v1.
+// withVersion returns a request whose path has /v1.
 func withVersion(r *http.Request) *http.Request {
 	if !bare.MatchString(r.URL.Path) {
 		return r
@@ -68,10 +68,10 @@ func protocolOf(r *http.Request) *protocol {
 			return &protocols[i]
 		}
 	}
-	panic("no protocol") // the last one fits every path
+	panic("no protocol") // the last one matches every path
 }
 
-// openAIError is an error in OpenAI's form.
+// openAIError returns an error in OpenAI's form.
 func openAIError(_ *exchange, e *apiError) any {
 	return struct {
 		Error *apiError `json:"error"`

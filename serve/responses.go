@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// OpenAI's POST /v1/responses. store.go keeps the last responses.
+// OpenAI's POST /v1/responses. store.go keeps recent responses.
 
 // responseBody is the body.
 type responseBody struct {
@@ -44,7 +44,7 @@ type responseReasoning struct {
 	Summary field[string] `json:"summary"`
 }
 
-// inputItems are those of the input, which may be a text.
+// inputItems are the items of the input, which may be a text.
 type inputItems []inputItem
 
 func (l *inputItems) readJSON(d *decoder, path string, raw json.RawMessage) error {
@@ -59,7 +59,7 @@ func (l *inputItems) readJSON(d *decoder, path string, raw json.RawMessage) erro
 	return d.read(path, raw, (*[]inputItem)(l))
 }
 
-// inputItem is an item as it came, and its fields.
+// inputItem is an item as it arrived, and its fields.
 type inputItem struct {
 	itemFields
 	path string
@@ -85,7 +85,7 @@ func (i *inputItem) readJSON(d *decoder, path string, raw json.RawMessage) error
 	return d.read(path, raw, &i.itemFields)
 }
 
-// isReference reports whether the item names one of an earlier response.
+// isReference reports whether the item refers to one of an earlier response.
 func (i *inputItem) isReference() bool {
 	return i.Type.value == "item_reference" || i.Type.value == "" && !i.Role.given && i.ID.given
 }
@@ -116,7 +116,7 @@ func (s *Server) countInput(x *exchange) error {
 	return x.writeJSON(http.StatusOK, inputCount{"response.input_tokens", len(c.prompts[0].tokens)})
 }
 
-// readResponse reads the body of either, and makes its call.
+// readResponse reads the body of either endpoint, and makes its call.
 func (x *exchange) readResponse(b *responseBody) (*call, error) {
 	m, err := x.readRequest(b, &b.Model)
 	if err != nil {
@@ -133,7 +133,7 @@ func (x *exchange) readResponse(b *responseBody) (*call, error) {
 	return x.newChat(m, v)
 }
 
-// conversation is the request that a body makes, with the items of its input and of what it goes on from.
+// conversation returns the request that a body makes, with the items of its input and of its earlier responses.
 func (b *responseBody) conversation(items []inputItem) (*conversation, error) {
 	v := &conversation{chatOptions: &b.chatOptions, path: b.Input.path}
 	truncation := b.Truncation.or("disabled")
@@ -174,7 +174,7 @@ func (b *responseBody) conversation(items []inputItem) (*conversation, error) {
 	return v, err
 }
 
-// constraint is what a format asks for.
+// constraint returns the constraint that a format asks for.
 func (f *textFormat) constraint(path string) (constraint, error) {
 	switch f.Type.value {
 	case "text":
@@ -190,7 +190,7 @@ func (f *textFormat) constraint(path string) (constraint, error) {
 	return constraint{}, f.Type.fail("%q: want text, json_object or json_schema", f.Type.value)
 }
 
-// chooseResponse takes what a response's request says of the tools that may be called.
+// chooseResponse applies the choice of tools in a request for a response.
 func (t *toolset) chooseResponse(f *field[toolChoice]) error {
 	c := &f.value
 	switch {
@@ -208,10 +208,10 @@ func (t *toolset) chooseResponse(f *field[toolChoice]) error {
 	return c.Type.fail("%q: want function, custom or allowed_tools: this server runs no tools", c.Type.value)
 }
 
-// messagesOf makes messages of items. What the assistant said, reasoned and called between two of the
-// user's messages is one message.
+// messagesOf turns items into messages. Text, reasoning and calls of the assistant between two
+// messages of the user become one message.
 func messagesOf(items []inputItem) (list []message, err error) {
-	open := false                       // the last message is the assistant's, and goes on
+	open := false                       // the last message is the assistant's, and is not complete
 	var content, reason strings.Builder // of that message
 	assistant := func(in *inputItem) *message {
 		if !open {

@@ -7,16 +7,16 @@ import (
 	"fmt"
 )
 
-// What OpenAI's responses are: one object, or events.
+// OpenAI's responses, as one object or as events.
 
-// responseForm is the form of responses.
+// responseForm presents responses.
 type responseForm struct {
 	a       *answering
 	id      string
 	body    *responseBody
 	echoed  echoed
-	store   *responseStore // nil: it is not to be kept
-	summary bool           // the reasoning is shown as its summary
+	store   *responseStore // nil if it is not to be kept
+	summary bool           // show the reasoning as a summary
 	sent    int            // events
 	blocks
 }
@@ -28,12 +28,12 @@ func newResponseForm(a *answering, b *responseBody) form {
 		f.store = nil
 	}
 	if tools := a.call.request.Tools; tools != nil && tools.Single {
-		f.echoed.Parallel = json.RawMessage("false") // whatever was asked for
+		f.echoed.Parallel = json.RawMessage("false") // whatever the request asks for
 	}
 	return f
 }
 
-// responseObject is an answer, or what there is of it at its beginning.
+// responseObject is an answer, or its state when it begins.
 type responseObject struct {
 	ID         string              `json:"id"`
 	Object     string              `json:"object"`
@@ -65,7 +65,7 @@ type responseUsage struct {
 	} `json:"output_tokens_details"`
 }
 
-// echoed are the fields of a request that its answer has too.
+// echoed are the fields of a request that its answer repeats.
 type echoed struct {
 	Instructions    json.RawMessage `json:"instructions"`
 	MaxOutputTokens json.RawMessage `json:"max_output_tokens"`
@@ -81,16 +81,16 @@ type echoed struct {
 	Previous        json.RawMessage `json:"previous_response_id"`
 }
 
-// echoOf reads them from a body. Those that it has not are as if it had the defaults.
+// echoOf reads them from a body. Missing ones get their defaults.
 func echoOf(body json.RawMessage) echoed {
 	e := echoed{Metadata: json.RawMessage("{}"), Parallel: json.RawMessage("true"), Temperature: json.RawMessage("1"),
 		Text: json.RawMessage(`{"format":{"type":"text"}}`), ToolChoice: json.RawMessage(`"auto"`), Tools: []echoedTool{},
 		TopP: json.RawMessage("1"), Truncation: json.RawMessage(`"disabled"`)}
-	_ = new(decoder).read("", body, &e) // it was read before
+	_ = new(decoder).read("", body, &e) // it was read once before
 	return e
 }
 
-// echoedTool is a tool as it came. Clients expect all fields of a function.
+// echoedTool is a tool as it arrived. Clients expect all fields of a function.
 type echoedTool struct{ raw json.RawMessage }
 
 // echoedFunction is a function with the fields that clients expect.
@@ -159,12 +159,12 @@ type (
 	textPart struct {
 		Type        string        `json:"type"`
 		Text        string        `json:"text"`
-		Annotations []any         `json:"annotations"` // there are none
+		Annotations []any         `json:"annotations"` // always empty
 		Logprobs    []chatLogprob `json:"logprobs"`
 	}
 )
 
-// response is the answer so far; p is nil at its beginning.
+// response returns the answer so far; p is nil when it begins.
 func (f *responseForm) response(p *piece) *responseObject {
 	r := &responseObject{ID: "resp_" + f.id, Object: "response", Created: f.a.began.Unix(), Status: "in_progress",
 		Model: f.a.call.model.Name, Output: []any{}, Store: f.store != nil, echoed: f.echoed}
@@ -191,11 +191,11 @@ func (f *responseForm) response(p *piece) *responseObject {
 	return r
 }
 
-// keep stores an answer, with the items that were new in its request.
+// keep stores an answer, with the new items of its request.
 func (f *responseForm) keep(r *responseObject) {
 	kept := &storedResponse{id: r.ID, tenant: f.a.tenant, previous: f.body.Previous.value}
 	for i := range f.body.Input.value {
-		kept.input = append(kept.input, bytes.Clone(f.body.Input.value[i].raw)) // not all of the body
+		kept.input = append(kept.input, bytes.Clone(f.body.Input.value[i].raw)) // so as not to keep the whole body
 	}
 	for i, item := range r.Output {
 		raw, _ := marshal(item)
@@ -205,10 +205,10 @@ func (f *responseForm) keep(r *responseObject) {
 	f.store.add(kept)
 }
 
-// incomplete reports whether an answer ended before its time: within a call, a stop string may end it too.
+// incomplete reports whether an answer ended early. A stop string, too, may end it within a call.
 func (p *piece) incomplete() bool { return p.finish == "length" || p.cut }
 
-// status is that of a block which has ended.
+// status returns the status of a block that has ended.
 func (f *responseForm) status(at int, p *piece) string {
 	if p.incomplete() && at == len(f.list)-1 {
 		return "incomplete"
@@ -216,7 +216,7 @@ func (f *responseForm) status(at int, p *piece) string {
 	return "completed"
 }
 
-// itemID is the id of a block's item, which begins as OpenAI's do.
+// itemID returns the id of a block's item, with a prefix like OpenAI's.
 func (f *responseForm) itemID(at int) string {
 	kind := [...]string{"rs", "msg", "fc"}[f.list[at].kind]
 	if f.list[at].call.Custom != nil {
@@ -225,7 +225,7 @@ func (f *responseForm) itemID(at int) string {
 	return fmt.Sprintf("%s_%s_%d", kind, f.id, at)
 }
 
-// item is a block; without its text while it is in progress.
+// item returns a block as an item, without its text while it is in progress.
 func (f *responseForm) item(at int, b *block, status string) any {
 	text := ""
 	parts := []any{}
@@ -254,7 +254,7 @@ func (f *responseForm) item(at int, b *block, status string) any {
 	return functionItem{head, status, text}
 }
 
-// part is the content of a block.
+// part returns the content of a block.
 func (f *responseForm) part(b *block, text string) any {
 	switch {
 	case b.kind == reasoningBlock && f.summary:

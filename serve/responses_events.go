@@ -11,7 +11,7 @@ type (
 		Index int `json:"output_index"`
 		Item  any `json:"item"`
 	}
-	partEvent struct { // content_part.added, .done, and those of a summary
+	partEvent struct { // content_part.added, .done, and their counterparts for summaries
 		eventHead
 		eventPlace
 		Part any `json:"part"`
@@ -47,7 +47,7 @@ type (
 	}
 )
 
-// eventHead is what all events have.
+// eventHead has the fields that all events have.
 type eventHead struct {
 	Type   string `json:"type"`
 	Number int    `json:"sequence_number"`
@@ -55,7 +55,7 @@ type eventHead struct {
 
 func (h eventHead) name() string { return h.Type }
 
-// eventPlace is where an event of a block's text belongs.
+// eventPlace locates an event of a block's text.
 type eventPlace struct {
 	ItemID  string `json:"item_id"`
 	Index   int    `json:"output_index"`
@@ -63,7 +63,7 @@ type eventPlace struct {
 	Summary *int   `json:"summary_index,omitempty"`
 }
 
-// eventLogprob is a log-probability of an event, which has no bytes.
+// eventLogprob is a log-probability of an event. It has no bytes.
 type eventLogprob struct {
 	Token       string     `json:"token"`
 	Logprob     float32    `json:"logprob"`
@@ -75,7 +75,7 @@ type eventTop struct {
 	Logprob float32 `json:"logprob"`
 }
 
-// eventLogprobs are the log-probabilities of a block's text; nil of other blocks.
+// eventLogprobs returns the log-probabilities of a block of text, or nil for other blocks.
 func (f *responseForm) eventLogprobs(b *block, probs []logprob) []eventLogprob {
 	if b.kind != textBlock {
 		return nil
@@ -103,7 +103,7 @@ func (f *responseForm) failed(e *apiError) event {
 	return event{"error", errorEvent{f.head("error"), e.Code, e.Message, e.Param}}
 }
 
-// names are what the events of a block and those of its part are called.
+// names returns the prefixes of the events of a block and of its part.
 func (f *responseForm) names(b *block) (text, part string) {
 	switch {
 	case b.call.Custom != nil:
@@ -118,7 +118,7 @@ func (f *responseForm) names(b *block) (text, part string) {
 	return "response.reasoning_text", "response.content_part"
 }
 
-// place is where the events of a block's text belong.
+// place returns the place of the events of a block's text.
 func (f *responseForm) place(s *step) eventPlace {
 	p := eventPlace{ItemID: f.itemID(s.at), Index: s.at}
 	switch {
@@ -162,7 +162,7 @@ func (f *responseForm) events(p *piece, last bool) (list []event) {
 	return list
 }
 
-// done is the event of a block's whole text.
+// done returns the event of a block's whole text.
 func (f *responseForm) done(s *step, name string) interface{ name() string } {
 	b := s.block
 	switch {

@@ -15,10 +15,10 @@ import (
 	"github.com/grovellm/grove/internal/speculate"
 )
 
-// round is what a stream says of a round of speculation, for clients that show trees.
+// round is a stream's description of a round of speculation, for clients that show trees.
 type round struct {
 	Choice int          `json:"choice"`
-	Tokens []int32      `json:"tokens"` // committed: those of the accepted path, then the model's own
+	Tokens []int32      `json:"tokens"` // committed: the accepted path's, then the model's own
 	Pieces []roundPiece `json:"pieces"` // the text that comes with it
 	Clock  float64      `json:"clock_ms"`
 	*verified
@@ -29,7 +29,7 @@ type roundPiece struct {
 	Drafted bool   `json:"drafted"`
 }
 
-// verified is what a round verified. There is none for the token that the prompt's pass gives.
+// verified is what a round verified. The token from the prompt's pass has none.
 type verified struct {
 	Tree   roundTree `json:"tree"`
 	Path   []int32   `json:"path"` // accepted nodes, the root first
@@ -52,10 +52,10 @@ type generation struct {
 	next     func() (grove.Chunk, error, bool)
 	verified *verified // by the round of the next chunk
 	stats    speculate.Stats
-	clock    time.Duration // after the first token
+	clock    time.Duration // time since the first token
 }
 
-// The clocks of generations without a chunk, and of those that have ended.
+// The clocks of generations without a chunk yet, and of those that have ended.
 const notBegun, ended = time.Duration(-1), time.Duration(math.MaxInt64)
 
 // start makes the generation of choice i.
@@ -78,15 +78,15 @@ func (c *call) start(ctx context.Context, i int) (g *generation, stop func()) {
 	return g, stop
 }
 
-// tryRun is run. A panic is an error.
+// tryRun calls run, and returns a panic as an error.
 func (c *call) tryRun(ctx context.Context, parts chan<- part, first, count int) (err error) {
 	defer par.Recover("the generation", &err)
 	c.run(ctx, parts, first, count)
 	return nil
 }
 
-// run generates choices from number first on, in turn: the one that has had the least time goes on. So each has
-// the machine to itself, and is charged for its rounds alone.
+// run generates choices, from number first on, in turn: the one that has used the least time goes
+// next. So each has the machine to itself, and is charged only for its own rounds.
 func (c *call) run(ctx context.Context, parts chan<- part, first, count int) {
 	lanes := make([]*generation, count)
 	for i := range lanes {
@@ -107,7 +107,7 @@ func (c *call) run(ctx context.Context, parts chan<- part, first, count int) {
 		if !ok {
 			return
 		}
-		if g.clock == notBegun { // the prompt is the same work for all
+		if g.clock == notBegun { // reading the prompt is the same work for all
 			began = time.Now()
 		}
 		p := part{index: g.index, chunk: chunk, err: err, clock: time.Since(began), verified: g.verified}
@@ -126,7 +126,7 @@ func (c *call) run(ctx context.Context, parts chan<- part, first, count int) {
 	}
 }
 
-// verified copies a round. before are the statistics of the rounds before it.
+// verified copies a round. before holds the statistics of the rounds before it.
 func (c *call) verified(q *inside.Round, before *speculate.Stats) *verified {
 	t := roundTree{Tokens: q.Tree.Token, Parents: q.Tree.Parent}
 	for i, token := range q.Tree.Token {
@@ -138,7 +138,7 @@ func (c *call) verified(q *inside.Round, before *speculate.Stats) *verified {
 	return v
 }
 
-// roundOf is what the stream says of a part; nil where it has not been asked for.
+// roundOf returns the stream's description of a part, or nil if it is not asked for.
 func (c *call) roundOf(p *part) *round {
 	if !c.rounds {
 		return nil

@@ -42,7 +42,7 @@ type Model struct {
 	Name    string // what clients call it
 	Drafter string // of requests that name none; empty: plain decoding
 
-	before   engine.Stats // from before the server had it
+	before   engine.Stats // from before the server had the model
 	embedded atomic.Int64 // tokens of texts for embeddings
 	listing  sync.Once
 	ready    []string // drafters that can run
@@ -88,10 +88,10 @@ type Server struct {
 	models   models
 	draining context.Context // ends when requests are no longer accepted
 	drain    context.CancelFunc
-	stopping context.Context // ends when what still runs is to be cancelled
+	stopping context.Context // ends when remaining requests are to be cancelled
 	stop     context.CancelFunc
 
-	stored  *responseStore // nil: none is kept
+	stored  *responseStore // nil if none are kept
 	metrics *metrics
 	pace    pace
 }
@@ -209,7 +209,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 	s.o.Log.Info("draining", "limit", drain.String())
 	limit, cancel := context.WithTimeout(s.stopping, drain)
 	defer cancel()
-	s.models.drain(limit) // until then /readyz answers
+	s.models.drain(limit) // /readyz answers until then
 	if err := h.Shutdown(limit); err != nil {
 		s.o.Log.Warn("requests were cancelled", "reason", context.Cause(limit))
 		s.stop()
@@ -222,8 +222,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 	return nil
 }
 
-// connectionLog takes what net/http logs, a line at a time. Most of it is clients' doing, but not that connections
-// cannot be accepted.
+// connectionLog takes the lines that net/http logs. Most are the clients' doing, except that
+// connections cannot be accepted.
 type connectionLog struct {
 	log    *slog.Logger
 	warned time.Time
@@ -238,7 +238,7 @@ func (l *connectionLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// warnTime is the time between two warnings of the same.
+// warnTime is the minimum time between two identical warnings.
 const warnTime = 10 * time.Second
 
 // cancelTime is how long cancelled requests have to send their errors.

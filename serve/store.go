@@ -9,18 +9,18 @@ import (
 	"sync"
 )
 
-// responseStore keeps the last responses, for requests that go on from one or name an item of one. It
-// is bounded by count and by bytes; the least recently used go first.
+// responseStore keeps recent responses, for requests that continue one or refer to an item of one.
+// It is bounded by count and by bytes; the least recently used are dropped first.
 type responseStore struct {
 	mu          sync.Mutex
 	most        int
 	mostBytes   int64
 	bytes       int64
-	order       *list.List // of *storedResponse, the last used at the front
+	order       *list.List // of *storedResponse, the most recently used first
 	byID, items map[string]*storedResponse
 }
 
-// storedResponse is a response with the input that was new in its request.
+// storedResponse is a response with the new input of its request.
 type storedResponse struct {
 	id, tenant, previous string
 	input                []json.RawMessage // items
@@ -35,7 +35,7 @@ type storedItem struct {
 	raw json.RawMessage
 }
 
-// items are all of the response, those of its request first.
+// items returns all items of the response, those of its request first.
 func (r *storedResponse) items() []json.RawMessage {
 	list := slices.Clip(r.input)
 	for _, item := range r.output {
@@ -49,7 +49,7 @@ func newResponseStore(most int, mostBytes int64) *responseStore {
 		items: map[string]*storedResponse{}}
 }
 
-// add keeps a response, unless it is larger than all may be together.
+// add keeps a response, unless it alone exceeds the limit in bytes.
 func (s *responseStore) add(r *storedResponse) {
 	r.bytes = int64(len(r.answer))
 	for _, raw := range r.items() {
@@ -84,7 +84,7 @@ func (s *responseStore) find(tenant, id string) *storedResponse {
 	return s.use(s.byID[id], tenant)
 }
 
-// use notes that a response is used. Those of other tenants are none.
+// use marks a response as used. It returns nil for another tenant's.
 func (s *responseStore) use(r *storedResponse, tenant string) *storedResponse {
 	if r == nil || r.tenant != tenant {
 		return nil
@@ -107,8 +107,8 @@ func (s *responseStore) item(tenant, id string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// chain returns a response and those that it goes on from, the first one first. missing is the one that is not
-// there; empty where all are.
+// chain returns a response and those that it continues, the oldest first. missing is the id that is
+// not there, or empty.
 func (s *responseStore) chain(tenant, id string) (list []*storedResponse, missing string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ type bringing struct {
 	store  *responseStore
 	tenant string
 	most   int64                 // bytes of all together
-	known  map[string]*inputItem // that references named, by id
+	known  map[string]*inputItem // items that references named, by id
 }
 
 // add counts the bytes of an item that f has brought in.
@@ -143,8 +143,8 @@ func (b *bringing) add(f *field[string], item json.RawMessage) error {
 	return nil
 }
 
-// items are those of the stored responses that a request goes on from, and then those of its input, in
-// which items that are named stand in the place of their names. Stored ones have so many bytes at most.
+// items returns the items of the stored responses that a request continues, followed by those of its input,
+// with references replaced by the items that they name. Stored items have at most most bytes in all.
 func (b *responseBody) items(s *responseStore, tenant string, most int64) (list []inputItem, err error) {
 	stored := &bringing{decoder{len(b.Input.value)}, s, tenant, most, map[string]*inputItem{}}
 	switch {
@@ -168,7 +168,7 @@ func (b *responseBody) items(s *responseStore, tenant string, most int64) (list 
 	return list, nil
 }
 
-// from are the items up to and with those of the response that f names.
+// from returns the items up to and including those of the response that f names.
 func (b *bringing) from(f *field[string]) (list []inputItem, err error) {
 	chain, missing := b.store.chain(b.tenant, f.value)
 	if missing != "" {
@@ -191,7 +191,7 @@ func (b *bringing) from(f *field[string]) (list []inputItem, err error) {
 	return list, nil
 }
 
-// resolve puts the item that a reference names in its place. One that is named again is not read again.
+// resolve replaces a reference by the item that it names. It reads an item only once, however often it is named.
 func (b *bringing) resolve(i *inputItem) error {
 	if b.store == nil {
 		return i.Type.fail("%q: %s", "item_reference", unstored)
@@ -235,7 +235,7 @@ func (s *Server) oneResponse(x *exchange) error {
 	return x.writeJSON(http.StatusOK, r.answer)
 }
 
-// deletedResponse is the answer where one is deleted.
+// deletedResponse is the answer after one is deleted.
 type deletedResponse struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// headTime is how long a stream without text, such as that of a request in the queue, waits with
-// its headers. What is wrong with a request is known before, and has a status of its own then.
+// headTime is how long a stream without text yet, such as that of a queued request, waits before it
+// sends its headers. Errors that are known before then get a status of their own.
 const headTime = time.Second
 
 // stream sends pieces of the answer as they come.
@@ -48,7 +48,7 @@ func (a *answering) stream(parts <-chan part) error {
 			return err
 		}
 	}
-	if a.protocol.done == "" { // the last event was the end
+	if a.protocol.done == "" { // the last event marked the end
 		return nil
 	}
 	return a.sendText(a.protocol.done)
@@ -57,7 +57,7 @@ func (a *answering) stream(parts <-chan part) error {
 // failing is a form that has an event for errors.
 type failing interface{ failed(e *apiError) event }
 
-// abort tells the client of an error: as an answer where none has begun, as an event otherwise.
+// abort reports an error to the client: as an answer if none has begun, otherwise as an event.
 func (a *answering) abort(err error) error {
 	if e := a.errorOf(err); a.status != 0 && e != errGone {
 		failed := event{a.protocol.errorEvent, a.protocol.errorBody(a.exchange, e)}
@@ -69,10 +69,10 @@ func (a *answering) abort(err error) error {
 	return err
 }
 
-// send writes events and sends them on their way.
+// send writes events and flushes them.
 func (a *answering) send(list []event) error {
 	for _, e := range list {
-		data, err := marshal(e.data) // with a line's end
+		data, err := marshal(e.data) // ends with a newline
 		if err != nil {
 			return err
 		}
@@ -87,13 +87,13 @@ func (a *answering) send(list []event) error {
 			return err
 		}
 	}
-	if len(list) == 0 { // a part of a character is none
+	if len(list) == 0 { // part of a character makes no event
 		return nil
 	}
 	return a.flush()
 }
 
-// sendText writes text, and sends it on its way: the headers alone where there is none.
+// sendText writes text and flushes it. Without text it sends only the headers.
 func (a *answering) sendText(text string) error {
 	if err := a.write(text); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (a *answering) write(text string) error {
 			h.Set("Content-Type", "application/x-ndjson")
 		}
 		h.Set("Cache-Control", "no-cache")
-		h.Set("X-Accel-Buffering", "no") // proxies pass each event on
+		h.Set("X-Accel-Buffering", "no") // makes proxies pass on each event
 		a.WriteHeader(http.StatusOK)
 	}
 	_, err := a.Write([]byte(text))

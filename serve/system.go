@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/chat"
 )
 
-// encodeFitted makes the prompt of a conversation, as the model's chat template takes it. Where it fails, what users
-// say in a row, and behind a tool's result, becomes one message.
+// encodeFitted makes the prompt of a conversation, in a form that the model's chat template accepts.
+// If the template fails, consecutive messages of the user, also after a tool's result, become one.
 func encodeFitted(layout *chat.Layout, list []grove.Message, options chat.Options) ([]int32, error) {
 	tokens, err := layout.Encode(placeSystem(layout, list, options), options)
 	if err == nil {
@@ -36,9 +36,9 @@ func encodeFitted(layout *chat.Layout, list []grove.Message, options chat.Option
 	return tokens, nil
 }
 
-// placeSystem puts the system's messages where the model's chat template shows them. A template may
-// want one, at the head, or none: where it fails for the messages as they are, or drops their text,
-// they become one at the head, and where it knows none, the beginning of what the user says first.
+// placeSystem puts system messages where the model's chat template shows them. If the template
+// fails for the messages as they are, or drops their text, they become one message at the head; if
+// it supports no system message, they become the beginning of the user's first.
 func placeSystem(layout *chat.Layout, list []grove.Message, options chat.Options) []grove.Message {
 	if !slices.ContainsFunc(list, isSystem) || showsSystem(layout, list, options) {
 		return list
@@ -50,15 +50,15 @@ func placeSystem(layout *chat.Layout, list []grove.Message, options chat.Options
 	if said := userSystem(joined); renders(layout, said, options) {
 		return said
 	}
-	return list // the error is the template's
+	return list // return the template's error for these
 }
 
 func isSystem(m grove.Message) bool { return m.Role == "system" }
 
-// showsSystem reports whether the text of all system's messages comes out of the template, in their order.
+// showsSystem reports whether the template's output has the text of all system messages, in order.
 func showsSystem(layout *chat.Layout, list []grove.Message, options chat.Options) bool {
 	list = slices.Clone(list)
-	if !slices.ContainsFunc(list[1:], isSystem) { // what follows a first message changes nothing
+	if !slices.ContainsFunc(list[1:], isSystem) { // whatever follows a first message changes nothing
 		list = []grove.Message{list[0], {Role: "user", Content: "x"}}
 	}
 	var marks []string
@@ -84,7 +84,7 @@ func renders(layout *chat.Layout, list []grove.Message, options chat.Options) bo
 	return err == nil
 }
 
-// joinSystem makes one message of the system's, at the head.
+// joinSystem joins the system messages into one, at the head.
 func joinSystem(list []grove.Message) []grove.Message {
 	var system, others []grove.Message
 	var texts []string
@@ -102,7 +102,7 @@ func joinSystem(list []grove.Message) []grove.Message {
 	return append(system[:1:1], others...)
 }
 
-// userSystem makes the message at the head the beginning of the user's first.
+// userSystem moves the message at the head to the beginning of the user's first.
 func userSystem(list []grove.Message) []grove.Message {
 	text, list := list[0].Content, slices.Clone(list[1:])
 	first := slices.IndexFunc(list, func(m grove.Message) bool { return m.Role == "user" })
@@ -116,8 +116,8 @@ func userSystem(list []grove.Message) []grove.Message {
 	return list
 }
 
-// cutLines leaves out the lines of the system's messages that match one of the patterns: lines that
-// differ from session to session keep prompts from sharing what follows them.
+// cutLines leaves out lines of system messages that match one of the patterns: lines that differ
+// between sessions keep prompts from sharing the text that follows them.
 func cutLines(list []grove.Message, patterns []*regexp.Regexp) {
 	matches := func(line string) bool {
 		line = strings.TrimRight(line, "\r\n")

@@ -24,11 +24,11 @@ type certificate struct {
 
 	mu     sync.Mutex
 	now    *tls.Certificate
-	when   [2]time.Time // when the files were written
+	when   [2]time.Time // modification times of the files
 	warned time.Time
 }
 
-// get is the certificate for a handshake.
+// get returns the certificate for a handshake.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +47,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		c.now, c.when = &pair, when
 	case c.now == nil:
 		return nil, err
-	case time.Since(c.warned) > warnTime: // handshakes are many
+	case time.Since(c.warned) > warnTime: // handshakes are frequent
 		c.warned = time.Now()
 		c.log.Error("the new certificate cannot be read", "error", err)
 	}

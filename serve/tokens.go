@@ -12,8 +12,8 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// tokenizeBody is the body of POST /tokenize: "content" as llama.cpp's server has it, or "prompt" or
-// "messages" as vLLM's has them.
+// tokenizeBody is the body of POST /tokenize: "content" as in llama.cpp's server, or "prompt" or
+// "messages" as in vLLM.
 type tokenizeBody struct {
 	chatBody
 	Content          field[string] `json:"content"`
@@ -27,7 +27,7 @@ type tokenizeBody struct {
 
 // tokenList is the answer.
 type tokenList struct {
-	Tokens    any      `json:"tokens"` // numbers, or with their pieces
+	Tokens    any      `json:"tokens"` // ids, alone or with their pieces
 	Count     int      `json:"count"`
 	MaxTokens int      `json:"max_model_len"`
 	Names     []string `json:"token_strs,omitempty"`
@@ -74,7 +74,7 @@ func (s *Server) tokenize(x *exchange) error {
 	return x.writeJSON(http.StatusOK, answer)
 }
 
-// tokensOf are those of a text, with or without those that begin and end one; parse reads names of special tokens.
+// tokensOf returns the tokens of text, with or without those that begin and end it; parse reads special tokens' names.
 func (m *Model) tokensOf(text string, special, parse bool) ([]int32, error) {
 	if special && parse { // as completions read it
 		return m.Tokenize(text)
@@ -82,7 +82,7 @@ func (m *Model) tokensOf(text string, special, parse bool) ([]int32, error) {
 	return m.Tokenizer().Encode(text, tokenizer.EncodeOptions{AddSpecial: special, ParseSpecial: parse}), nil
 }
 
-// conversationTokens are those of the prompt that a conversation has.
+// conversationTokens returns the tokens of a conversation's prompt.
 func (m *Model) conversationTokens(b *chatBody, cut []*regexp.Regexp) ([]int32, error) {
 	layout, err := m.Layout()
 	if err != nil {
@@ -115,7 +115,7 @@ type tokenPiece struct {
 	Piece any   `json:"piece"`
 }
 
-// pieceJSON is a token's text, or the list of its bytes where they are no whole characters.
+// pieceJSON returns a token's text, or a list of its bytes if they are not whole characters.
 func pieceJSON(piece string) any {
 	if utf8.ValidString(piece) {
 		return piece
@@ -154,7 +154,7 @@ func (s *Server) detokenize(x *exchange) error {
 	return x.writeJSON(http.StatusOK, detokenized{text, text})
 }
 
-// readTokenizer reads a body as readRequest does, and returns the model with its tokenizer.
+// readTokenizer reads a body as readRequest does, and returns the model and its tokenizer.
 func (x *exchange) readTokenizer(to any, model *field[string]) (*Model, *tokenizer.Tokenizer, error) {
 	m, err := x.readRequest(to, model)
 	if err != nil {
@@ -167,7 +167,7 @@ func (x *exchange) readTokenizer(to any, model *field[string]) (*Model, *tokeniz
 	return m, t, nil
 }
 
-// tokenizerInfo is what vLLM says of a tokenizer: lm-eval reads it.
+// tokenizerInfo is vLLM's description of a tokenizer, which lm-eval reads.
 type tokenizerInfo struct {
 	BOS      *string `json:"bos_token"`
 	EOS      *string `json:"eos_token"`
@@ -195,7 +195,7 @@ func (s *Server) tokenizerInfo(x *exchange) error {
 		Template: orNil(m.template()), Length: m.Context()})
 }
 
-// tokenNamed is a token's name; empty where there is none.
+// tokenNamed returns a token's name, or "" if there is none.
 func (m *Model) tokenNamed(token int32) string {
 	if token < 0 {
 		return ""
@@ -203,7 +203,7 @@ func (m *Model) tokenNamed(token int32) string {
 	return m.Tokenizer().Text(token)
 }
 
-// template is the chat template that lays out conversations; empty where it is refused.
+// template returns the chat template that lays out conversations, or "" if it is refused.
 func (m *Model) template() string {
 	layout, err := m.Layout()
 	if err != nil {
@@ -212,8 +212,8 @@ func (m *Model) template() string {
 	return lower.TemplateOf(layout)
 }
 
-// modelCard describes a model, with fields of OpenAI, vLLM and llama.cpp. Those of its contents are
-// left out until it was loaded.
+// modelCard describes a model, with fields of OpenAI, vLLM and llama.cpp. It omits fields about its
+// contents until it has been loaded.
 type modelCard struct {
 	ID      string     `json:"id"`
 	Object  string     `json:"object"`

@@ -18,10 +18,10 @@ import (
 	"github.com/grovellm/grove/internal/grammar"
 )
 
-// toolName is what a function may be called; protocols bound its length.
+// toolName matches the names that a function may have; protocols bound their length.
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// functionBody is a function that a model may call, as OpenAI has it. That of a custom tool has a
+// functionBody is a function that a model may call, in OpenAI's form. For a custom tool it has a
 // format and no parameters.
 type functionBody struct {
 	Name        field[string]          `json:"name"`
@@ -33,19 +33,19 @@ type functionBody struct {
 
 // toolset is the functions that a model is offered, and which of them it may call.
 type toolset struct {
-	path        string // the field that has them
+	path        string // of the field that has them
 	list        []functionBody
-	offered     map[string]offered // those that the client knows by another name or kind
-	longestName int                // of one; 0: OpenAI's
+	offered     map[string]offered // functions that the client knows by another name or kind
+	longestName int                // maximum length of one; 0: OpenAI's
 	old         bool               // they came in OpenAI's first form
 	warnings    []string           // what was left out or relaxed
 
 	mode       string   // none, auto or required; empty: auto
-	only       []string // those that may be called; nil: all
-	choicePath string   // the field that says so
+	only       []string // functions that may be called; nil: all
+	choicePath string   // of the field that sets it
 }
 
-// chooseMode takes none, auto or required, for which some protocols and clients say any.
+// chooseMode sets the mode: none, auto or required, which some protocols and clients call any.
 func (t *toolset) chooseMode(mode, path string) error {
 	if mode == "any" {
 		mode = "required"
@@ -58,7 +58,7 @@ func (t *toolset) chooseMode(mode, path string) error {
 	return nil
 }
 
-// chooseOne takes the one function to call.
+// chooseOne sets the one function to call.
 func (t *toolset) chooseOne(name, path string) error {
 	if name == "" {
 		return fieldError(path, "it is missing")
@@ -69,7 +69,7 @@ func (t *toolset) chooseOne(name, path string) error {
 	return nil
 }
 
-// setTools sets the functions that the model may call, for its output.
+// setTools sets the functions that the model may call, as constraints on its output.
 func (c *call) setTools(ctx context.Context, v *conversation, layout *chat.Layout) (warnings []string, err error) {
 	set := &v.tools
 	c.toolsPath = set.path
@@ -109,15 +109,15 @@ func (c *call) setTools(ctx context.Context, v *conversation, layout *chat.Layou
 	}
 	generic := callform.Of(t.Form).Generic
 	t.Single = !v.ParallelToolCalls.or(!generic) || t.Required && len(set.only) == 1
-	if generic { // models that were not trained on it repeat calls without end
+	if generic { // models that were not trained on it repeat calls endlessly
 		warnings = append(warnings, warning(set.path, "the model's chat template writes no calls of tools: they have grove's generic form"))
 	}
 	c.request.Tools = t
 	return warnings, nil
 }
 
-// heldParameters is the schema that a function's arguments are held to. Where the function is not
-// strict, what cannot be held is left out of it, with warnings. work is what is left of it for the request.
+// heldParameters returns the schema that a function's arguments must match. Unless the function is strict, it
+// leaves out parts that cannot be enforced, with warnings. work is the request's remaining allowance for this.
 func (f *functionBody) heldParameters(ctx context.Context, work *int) (schema string, warnings []string, err error) {
 	schema = string(f.Parameters.value)
 	if !f.Parameters.given || f.Strict {
@@ -136,17 +136,17 @@ func (f *functionBody) heldParameters(ctx context.Context, work *int) (schema st
 	return r.Schema, warnings, nil
 }
 
-// relaxations are those of the schemas that requests had lately: clients send the same tools again and again.
+// relaxations caches those of recent schemas: clients send the same tools again and again.
 var relaxations = struct {
 	sync.Mutex
 	known map[string]grammar.Relaxed
 }{known: map[string]grammar.Relaxed{}}
 
-// mostRelaxations bounds how many are remembered, and mostRelaxed the bytes of a schema that is.
+// mostRelaxations bounds the number of remembered schemas, and mostRelaxed the bytes of each.
 const mostRelaxations, mostRelaxed = 1024, 1 << 16
 
-// relaxed is what grammar.Relax makes of a schema, or any object where that takes more than the work that is left. A
-// schema that is known takes the work that it took before, so that an answer does not depend on earlier requests.
+// relaxed returns the result of grammar.Relax, or any object if that takes more than the remaining work. A
+// cached schema costs the work that it cost before, so that an answer does not depend on earlier requests.
 func relaxed(ctx context.Context, parameters string, work *int) (r grammar.Relaxed, err error) {
 	relaxations.Lock()
 	r, known := relaxations.known[parameters]
@@ -172,7 +172,7 @@ func relaxed(ctx context.Context, parameters string, work *int) (r grammar.Relax
 	return r, nil
 }
 
-// shownTool is a tool in OpenAI's form, which chat templates know.
+// shownTool is a tool in OpenAI's form, which chat templates expect.
 type shownTool struct {
 	Type     string        `json:"type"`
 	Function shownFunction `json:"function"`
@@ -184,8 +184,8 @@ type shownFunction struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
-// shown is what the chat template reads: nil where there are no tools. Some templates fail for a function without a
-// description, parameters or properties: they get empty ones.
+// shown returns what the chat template reads, or nil if there are no tools. Some templates fail for
+// a function without a description, parameters or properties: these get empty ones.
 func (t *toolset) shown(layout *chat.Layout) json.RawMessage {
 	if len(t.list) == 0 {
 		return nil
@@ -214,11 +214,11 @@ func (t *toolset) shown(layout *chat.Layout) json.RawMessage {
 	return text
 }
 
-// shapeCalls gives the earlier calls of a conversation the shape that the chat template wants. One
-// whose form is not known might leave them out in silence.
+// shapeCalls puts the earlier calls of a conversation into the shape that the chat template wants.
+// A template whose form is unknown might silently leave them out.
 func (v *conversation) shapeCalls(layout *chat.Layout) error {
 	ids := map[string]string{}
-	var open []string // ids of the calls whose results are to come
+	var open []string // ids of calls whose results have yet to come
 	for i := range v.messages {
 		m := &v.messages[i]
 		if len(m.calls) == 0 && m.role != "tool" {
@@ -253,7 +253,7 @@ func (v *conversation) shapeCalls(layout *chat.Layout) error {
 	return nil
 }
 
-// shape gives a call, which has a number in the conversation, a form. ids gets the id that it changes.
+// shape gives a call, which has a number in the conversation, a form. It records a changed id in ids.
 func (c *calledTool) shape(form *callform.Form, number int, ids map[string]string) {
 	if c.ID != "" && (form.NamesInIDs || form.ShortIDs && !shortID.MatchString(c.ID)) {
 		shaped := callID(form, c.Function.Name, number, c.ID)
@@ -265,11 +265,11 @@ func (c *calledTool) shape(form *callform.Form, number int, ids map[string]strin
 	}
 }
 
-// shortID are the ids that some templates ask for.
+// shortID matches the ids that some templates require.
 var shortID = regexp.MustCompile(fmt.Sprintf(`^[a-zA-Z0-9]{%d}$`, callform.IDLength))
 
-// callID is an id for a call that has a number in the conversation: one that the chat template can print,
-// made of what tells it from others.
+// callID returns an id for a call: one that the chat template can print, derived from what
+// distinguishes the call from others.
 func callID(form *callform.Form, name string, index int, from string) string {
 	switch {
 	case form.NamesInIDs:

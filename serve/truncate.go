@@ -7,9 +7,9 @@ import (
 	"github.com/grovellm/grove/chat"
 )
 
-// encode makes the tokens of a conversation. Where truncate is set, the fewest of the oldest turns are
-// left out, from a message of the user to the next, that make it fit beside the first token of an answer;
-// leftOut counts their messages.
+// encode makes the tokens of a conversation. If truncate is set, it leaves out as few of the oldest
+// turns, each from one message of the user to the next, as make it fit together with the first
+// token of an answer; leftOut counts their messages.
 func encode(layout *chat.Layout, list []grove.Message, options chat.Options, truncate bool,
 	context int) (tokens []int32, leftOut int, err error) {
 	of := func(list []grove.Message) ([]int32, error) { return encodeFitted(layout, list, options) }
@@ -17,8 +17,8 @@ func encode(layout *chat.Layout, list []grove.Message, options chat.Options, tru
 	if err != nil || !truncate || len(tokens) < context {
 		return tokens, 0, err
 	}
-	var system []grove.Message // which stays
-	var begins []int           // of turns
+	var system []grove.Message // always kept
+	var begins []int           // where turns begin
 	for i, m := range list {
 		if isSystem(m) {
 			system = append(system, m)
@@ -40,7 +40,7 @@ func encode(layout *chat.Layout, list []grove.Message, options chat.Options, tru
 		tokens, leftOut = shorter, len(list)-len(kept)
 		return true
 	})
-	if at == len(begins) { // the last turn alone is too long
+	if at == len(begins) { // even the last turn is too long
 		tokens, err = of(list)
 		return tokens, 0, err
 	}

@@ -25,8 +25,8 @@ type usage struct {
 	} `json:"completion_tokens_details"`
 }
 
-// usage counts a prompt once, however many choices it has. A cached token was cached for all of
-// them. Of choices that are under way it counts the tokens so far.
+// usage counts a prompt once, however many choices it has. A cached token was cached for all
+// choices. For choices in progress it counts the tokens so far.
 func (a *answering) usage() *usage {
 	u := &usage{}
 	for i := range a.call.prompts {
@@ -63,7 +63,7 @@ func (a *answering) usage() *usage {
 	return u
 }
 
-// reasoningTokens counts the tokens of an answer that are reasoning, with the marks around it.
+// reasoningTokens counts the tokens of an answer's reasoning, with the marks around it.
 func (c *call) reasoningTokens(tokens []int32) int {
 	if !c.request.Reasoning {
 		return 0
@@ -127,7 +127,7 @@ func common(a, b []int32) int {
 	return n
 }
 
-// stats are those of all choices.
+// stats returns the sum of the statistics of all choices.
 func (a *answering) stats() (all speculate.Stats) {
 	for i := range a.choices {
 		s := inside.Stats(a.choices[i].result)
@@ -137,7 +137,7 @@ func (a *answering) stats() (all speculate.Stats) {
 	return all
 }
 
-// timings are in milliseconds, under the names of llama.cpp's server; those of several choices are summed.
+// timings are in milliseconds, under the names of llama.cpp's server. Those of several choices are summed.
 type timings struct {
 	Cached          int     `json:"cache_n"`
 	Prompt          int     `json:"prompt_n"`
@@ -160,12 +160,12 @@ func (a *answering) timings() *timings {
 	t := &timings{Cached: s.Reused, Prompt: s.Prompt - s.Reused, PromptTime: ms(s.Prefill), Tokens: s.Tokens,
 		Time: ms(s.Decode), Drafted: s.Drafted, Accepted: s.Accepted}
 	t.PromptPerToken, t.PromptPerSecond = over(t.PromptTime, t.Prompt), perSecond(t.Prompt, s.Prefill)
-	later := s.Tokens - len(a.choices) // the first token of each choice came with its prompt
+	later := s.Tokens - len(a.choices) // the first token of each choice comes with its prompt
 	t.PerToken, t.PerSecond = over(t.Time, later), perSecond(later, s.Decode)
 	return t
 }
 
-// ms is in milliseconds, to three places.
+// ms returns milliseconds, to three decimal places.
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func over(x float64, n int) float64 {
@@ -182,22 +182,22 @@ func perSecond(n int, d time.Duration) float64 {
 	return float64(n) / d.Seconds()
 }
 
-// metric is what vLLM reports of a request.
+// metric is vLLM's report about a request.
 type metric struct {
 	Speculation speculation `json:"speculative_decoding"`
 }
 
-// speculation counts the rounds that verified drafted tokens, and of trees all nodes that were verified.
+// speculation counts the rounds that verified drafted tokens. For trees it counts all nodes verified.
 type speculation struct {
-	MeanLength float64 `json:"mean_acceptance_length"` // tokens of such a round, the model's own included
+	MeanLength float64 `json:"mean_acceptance_length"` // tokens of such a round, including the model's own
 	Rate       float64 `json:"draft_acceptance_rate"`
-	Histogram  []int   `json:"acceptance_histogram"` // how many of them accepted 0, 1, 2 … drafted tokens
+	Histogram  []int   `json:"acceptance_histogram"` // how many rounds accepted 0, 1, 2 … drafted tokens
 	Steps      int     `json:"num_spec_steps"`
 	Drafted    int     `json:"num_draft_tokens"`
 	Accepted   int     `json:"num_accepted_tokens"`
 }
 
-// metric is nil where nothing was to be drafted.
+// metric returns nil if nothing was to be drafted.
 func (a *answering) metric() *metric {
 	if d := a.call.request.Drafter; d == "" || d == registry.Plain {
 		return nil
@@ -205,7 +205,7 @@ func (a *answering) metric() *metric {
 	s := a.stats()
 	m := speculation{Rate: s.AcceptRate(), Steps: s.Rounds - s.Plain, Drafted: s.Drafted, Accepted: s.Accepted}
 	m.MeanLength = 1 + over(float64(s.Accepted), m.Steps)
-	reached := m.Steps // rounds that accepted so many or more
+	reached := m.Steps // rounds that accepted at least this many
 	for _, d := range s.Depths {
 		m.Histogram = append(m.Histogram, reached-d.Accepted)
 		reached = d.Accepted

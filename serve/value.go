@@ -15,11 +15,11 @@ func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Ui
 
 func isNumber(t reflect.Type) bool { return isInteger(t.Kind()) || t.Kind() == reflect.Float32 }
 
-// mostDigits is more than any number has that a field takes.
+// mostDigits is more digits than any number that a field takes has.
 const mostDigits = 20
 
-// wholeNumber is a JSON number as digits alone: 40.0 and 4e1 are 40, since some languages know no
-// other numbers. Where it is not whole, or long, or no number, it is as it was.
+// wholeNumber returns a JSON number as digits only: 40.0 and 4e1 become 40, since some languages
+// have no other numbers. It leaves values that are not whole, too long or not numbers as they are.
 func wholeNumber(raw json.RawMessage) json.RawMessage {
 	if raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
 		return raw
@@ -33,7 +33,7 @@ func wholeNumber(raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	digits = strings.TrimRight(whole+fraction, "0")
-	zeros := len(whole) + shift - len(digits) // behind the digits, to the point
+	zeros := len(whole) + shift - len(digits) // zeros between the digits and the point
 	digits = strings.TrimLeft(digits, "0")
 	switch {
 	case digits == "":
@@ -48,7 +48,7 @@ func wholeNumber(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(digits)
 }
 
-// wanted names the JSON values that a Go type holds; of a number that is out of its range, the range.
+// wanted names the JSON values that a Go type can hold, or its range if a number is out of it.
 func wanted(raw json.RawMessage, t reflect.Type) string {
 	kind := kindOf(t)
 	number, err := strconv.ParseFloat(string(raw), 64)
@@ -62,7 +62,7 @@ func wanted(raw json.RawMessage, t reflect.Type) string {
 	return kind
 }
 
-// shown is a JSON value in an error: for the client, and its kind for the log.
+// shown is a JSON value in an error: its text for the client, and its kind for the log.
 type shown struct{ text, kind string }
 
 func (s shown) String() string { return s.text }
@@ -85,7 +85,7 @@ func described(raw json.RawMessage) shown {
 	return shown{shortened(string(raw)), "a number"}
 }
 
-// shortened is the beginning of a long text.
+// shortened returns the beginning of a long text.
 func shortened(text string) string {
 	const most = 40
 	if len(text) <= most {
@@ -94,7 +94,7 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// kindOf names the JSON values that a Go type holds.
+// kindOf names the JSON values that a Go type can hold.
 func kindOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:

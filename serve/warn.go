@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// warningHeader is the header of an answer that says what of the request was left out or relaxed.
+// warningHeader is the header that says which parts of the request were left out or relaxed.
 const warningHeader = "X-Grove-Warning"
 
-// maxWarnings bounds what one answer's headers say.
+// maxWarnings bounds the warnings in one answer's headers.
 const maxWarnings = 16
 
-// warning says that a part of a field is not obeyed, though the request is answered.
+// warning says that a part of a field is not obeyed, although the request is answered.
 func warning(path, format string, args ...any) string {
 	return path + ": " + fmt.Sprintf(format, args...)
 }
 
-// warn tells the client, in headers, and the log what of the request is not obeyed.
+// warn tells the client, in headers, and the log which parts of the request are not obeyed.
 func (x *exchange) warn(warnings []string) {
 	if len(warnings) == 0 {
 		return
@@ -29,7 +29,7 @@ func (x *exchange) warn(warnings []string) {
 			break
 		}
 		text = strconv.QuoteToASCII(text)
-		if len(text) > 300 { // a client's name may hold anything
+		if len(text) > 300 { // a client's name may contain anything
 			text = text[:300]
 		}
 		parts = append(parts, strings.Trim(text, `"`))
