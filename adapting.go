@@ -23,7 +23,7 @@ type AdaptOptions struct {
 	Frozen  bool // use what was learned before, and learn no more
 }
 
-// adapter is that of the head that a drafter text names, made when first asked for.
+// adapter returns the adapter of the head that a drafter's text names. The first call makes it.
 func (m *Model) adapter(d learn.Learner) (*adapt.Adapter, error) {
 	f := &m.drafting
 	head := d.Head()
@@ -66,7 +66,7 @@ func (m *Model) adapting(d draft.Drafter) (draft.Drafter, error) {
 	return a.Wrap(l), nil
 }
 
-// learning makes a drafter's head learn where the model was opened for it.
+// learning makes a drafter's head learn if the model was opened for that.
 func (m *Model) learning(d draft.Drafter) (draft.Drafter, error) {
 	if _, ok := d.(learn.Learner); !ok || m.drafting.adapt == nil || adapt.Of(d) != nil {
 		return d, nil
@@ -74,8 +74,8 @@ func (m *Model) learning(d draft.Drafter) (draft.Drafter, error) {
 	return m.adapting(d)
 }
 
-// adapterOf is the adapter of the head that a drafter, described as in Request.Drafter, runs. The drafter
-// has the modifier +adapt, or the model was opened with Options.Adapt.
+// adapterOf returns the adapter of the head that a drafter, described as in Request.Drafter, runs.
+// The drafter has the modifier +adapt, or the model was opened with Options.Adapt.
 func (m *Model) adapterOf(drafter string) (*adapt.Adapter, error) {
 	d, err := registry.New(drafter, m.target())
 	if err == nil {
@@ -104,7 +104,7 @@ func (m *Model) ExportHead(drafter, path string) error {
 	return a.Export(path, "grove adapted "+drafter)
 }
 
-// closeAdapters ends learning and saves what was learned.
+// closeAdapters stops learning and saves what was learned.
 func (f *drafting) closeAdapters() error {
 	var errs []error
 	for _, a := range f.adapters {

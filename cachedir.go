@@ -19,10 +19,10 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// defaultCacheDirSize is what Options.CacheDirSize is where it is 0.
+// defaultCacheDirSize is the size for an Options.CacheDirSize of 0.
 const defaultCacheDirSize = 16 << 30
 
-// setStore opens the folder that keeps prompts, if there is to be one, for an engine of a model that a file has.
+// setStore opens the folder that keeps prompts, if there is to be one, for an engine whose model is in a file.
 func (o *Options) setStore(e *engine.Options, file registry.Head, m *model.Model) error {
 	if o.CacheDir == "" {
 		return nil
@@ -32,7 +32,7 @@ func (o *Options) setStore(e *engine.Options, file registry.Head, m *model.Model
 		return err
 	}
 	build := ""
-	if b, ok := debug.ReadBuildInfo(); ok { // another version may round otherwise
+	if b, ok := debug.ReadBuildInfo(); ok { // another version may round differently
 		build = b.String()
 	}
 	e.Model = fmt.Sprint(contents, "\n", m.NewCache().Pages().Layout(), "\n", m.Config.Parameters(), cpu.Active(),
@@ -47,7 +47,7 @@ func (o *Options) setStore(e *engine.Options, file registry.Head, m *model.Model
 	return nil
 }
 
-// describe sets files, where a folder keeps prompts.
+// describe sets files, if a folder keeps prompts.
 func (d *drafting) describe(o *Options) error {
 	if o.CacheDir == "" {
 		return nil
@@ -66,11 +66,11 @@ func (d *drafting) describe(o *Options) error {
 	return nil
 }
 
-// splitName is the path of one of a GGUF file's parts.
+// splitName matches the path of one part of a split GGUF file.
 var splitName = regexp.MustCompile(`([^/\\]*-)\d{5}(-of-\d{5}\.gguf)$`)
 
-// describeFile tells a model's file, with its parts, or its folder from others: by names, sizes and
-// times, or by the contents in memory.
+// describeFile returns text that identifies a model's file, with its parts, or its folder: by
+// names, sizes and times, or by the contents in memory.
 func describeFile(file registry.Head) (string, error) {
 	if file.Data != nil {
 		return fmt.Sprint(pagestore.Root(string(file.Data))), nil
@@ -93,7 +93,7 @@ func describeFile(file registry.Head) (string, error) {
 	}
 	text := ""
 	for _, e := range entries {
-		info, err := os.Stat(filepath.Join(dir, e.Name())) // of what a link points to
+		info, err := os.Stat(filepath.Join(dir, e.Name())) // of the target of a link
 		if err == nil && info.Mode().IsRegular() && belongs(e.Name()) {
 			text += fmt.Sprintf("%q %d %d\n", e.Name(), info.Size(), info.ModTime().UnixNano())
 		}

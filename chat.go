@@ -35,7 +35,7 @@ func (m *Model) chat(ctx context.Context, messages []Message, r Request) iter.Se
 		}
 		r := r // each range has its own
 		messages := messages
-		if marks := m.marks(); marks != callform.AllMarks[0] { // which are text, and the template's affair
+		if marks := m.marks(); marks != callform.AllMarks[0] { // such marks are text, left to the template
 			r.Reasoning = true
 			messages = cutReasoning(messages, marks)
 		}
@@ -52,7 +52,7 @@ func (m *Model) chat(ctx context.Context, messages []Message, r Request) iter.Se
 // Layout is how the model's conversations are laid out; chat.Layout has more options than Chat takes.
 func (m *Model) Layout() (*chat.Layout, error) { return m.layout() }
 
-// marks are what stands around reasoning, by the chat template.
+// marks returns the marks around reasoning, by the chat template.
 func (m *Model) marks() callform.Marks {
 	if layout, err := m.Layout(); err == nil {
 		if marks := callform.MarksOf(layout); marks.End != "" {
@@ -62,7 +62,7 @@ func (m *Model) marks() callform.Marks {
 	return callform.AllMarks[0]
 }
 
-// cutReasoning returns the messages without the reasoning between marks that earlier answers begin with.
+// cutReasoning returns the messages without the reasoning, between marks, at the beginning of earlier answers.
 func cutReasoning(messages []Message, marks callform.Marks) []Message {
 	messages = slices.Clone(messages)
 	for i := range messages {
@@ -76,7 +76,7 @@ func cutReasoning(messages []Message, marks callform.Marks) []Message {
 	return messages
 }
 
-// tokenizeChat returns the tokens of a conversation as Chat reads it, up to where the answer begins.
+// tokenizeChat returns the tokens of a conversation as Chat reads it, up to the beginning of the answer.
 func tokenizeChat(layout *chat.Layout, messages []Message) ([]int32, error) {
 	if len(messages) == 0 {
 		return nil, optionf("Messages", "there are none: give at least one, of role user")

@@ -11,10 +11,10 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// mostConstraints is how many grammars a model remembers with their masks.
+// mostConstraints is the number of grammars that a model caches with their masks.
 const mostConstraints = 16
 
-// constraints are the grammars that requests of a model asked for lately.
+// constraints caches the grammars of recent requests to a model.
 type constraints struct {
 	once  sync.Once
 	vocab *grammar.Vocab
@@ -28,7 +28,7 @@ type knownConstraint struct {
 	grammar func() (*grammar.Constraint, error)
 }
 
-// constraint is what a request's output must match; nil for nothing.
+// constraint returns what a request's output must match, or nil for no constraint.
 func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 	source := grammar.Source{Grammar: r.Grammar, JSONSchema: r.JSONSchema, Regex: r.Regex, Marks: m.marks(),
 		ThinkingNow: r.ReasoningOpen}
@@ -101,7 +101,7 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 	})()
 }
 
-// sourceKey tells sources apart, by what their form is and not by where it is.
+// sourceKey identifies a source by its form's contents, not its address.
 func sourceKey(s grammar.Source, budget int) string {
 	form := callform.Form{}
 	if s.Form != nil {
@@ -111,8 +111,8 @@ func sourceKey(s grammar.Source, budget int) string {
 	return fmt.Sprintf("%#v %#v %d", s, form, budget)
 }
 
-// find returns what makes the grammar of a key: of one that is remembered what made it, and may be making it for
-// another choice of the request.
+// find returns the function that makes the grammar of a key. For a cached grammar it is the one
+// that made it, or that is still making it for another choice of the request.
 func (c *constraints) find(key string, compile func() (*grammar.Constraint, error)) func() (*grammar.Constraint, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

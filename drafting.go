@@ -12,49 +12,49 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/adapt"
 	"github.com/grovellm/grove/internal/drafters/learn"
-	"github.com/grovellm/grove/internal/drafters/lm"       // those that run a model
-	_ "github.com/grovellm/grove/internal/drafters/lookup" // the one that needs none
-	_ "github.com/grovellm/grove/internal/drafters/merge"  // several in one tree
+	"github.com/grovellm/grove/internal/drafters/lm"       // drafters that run a model
+	_ "github.com/grovellm/grove/internal/drafters/lookup" // drafters that need no model
+	_ "github.com/grovellm/grove/internal/drafters/merge"  // several drafters in one tree
 	"github.com/grovellm/grove/internal/drafters/registry"
-	"github.com/grovellm/grove/internal/heads" // and with it the drafters that run one
+	"github.com/grovellm/grove/internal/heads" // this also brings in the drafters that run heads
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/speculate"
 )
 
-// drafting is what a model's generations draft with.
+// drafting is what a model's generations use to draft.
 type drafting struct {
-	model *model.Model    // the draft model that the model was opened with; may be nil
-	heads []registry.Head // as it was opened with
-	files string          // tells rows of its files in Options.CacheDir from those of others; empty: none are kept
-	auto  string          // what the drafter "auto" stands for; empty: registry.Resolve's choice
+	model *model.Model    // the draft model that this model was opened with; may be nil
+	heads []registry.Head // the heads that it was opened with
+	files string          // distinguishes rows of its files in Options.CacheDir from others; empty: none are kept
+	auto  string          // the drafter that "auto" means; empty: registry.Resolve's choice
 
-	shared registry.Shared // what drafters made for all of them
+	shared registry.Shared // what drafters made for all others to use
 
 	mu     sync.Mutex
 	opened map[string]*model.Model // every draft model, by path, until the model is closed
 
-	adapt      *AdaptOptions                 // nil: heads learn with the modifier +adapt alone
-	adapters   map[learn.Head]*adapt.Adapter // of the heads that do
-	learnShare float64                       // of decoding time, that they may lose; 0: the usual one
+	adapt      *AdaptOptions                 // nil: heads learn only with the modifier +adapt
+	adapters   map[learn.Head]*adapt.Adapter // of the heads that learn
+	learnShare float64                       // the fraction of decoding time that learning may take; 0: the default
 
-	control *speculate.Controller // of the engine
+	control *speculate.Controller // the engine's
 	learned learned
 
 	making   sync.Mutex // held while a drafter is made
-	keeping  sync.Mutex // of the next fields, so that who asks for one that is kept does not wait for another
+	keeping  sync.Mutex // guards the next fields, so that getting a kept drafter does not wait for another to be made
 	closed   bool
-	drafters map[string]draft.Drafter // by text; a drafter outlives a generation, as does what was learned of it
+	drafters map[string]draft.Drafter // by text; drafters, and what was learned about them, outlive a generation
 }
 
-// maxDrafters bounds the drafters that are kept. Those beyond are made for one generation, and
-// share what was learned of them.
+// maxDrafters bounds the number of drafters that are kept. Any others are made for one generation,
+// and share what was learned about them.
 const maxDrafters = 64
 
-// otherDrafters is the name under which what is learned of those is kept.
+// otherDrafters is the name under which what is learned about those others is kept.
 const otherDrafters = "other"
 
-// use returns the drafter that text describes, and the name under which what is learned of it is kept; nil for none.
+// use returns the drafter that text describes, and the name under which what is learned about it is kept; nil for none.
 func (d *drafting) use(m *Model, text string) (made draft.Drafter, name string, err error) {
 	if text == "" || text == registry.Plain {
 		return nil, "", nil
@@ -64,7 +64,7 @@ func (d *drafting) use(m *Model, text string) (made draft.Drafter, name string, 
 	}
 	d.making.Lock()
 	defer d.making.Unlock()
-	if made, err = d.find(text); made != nil || err != nil { // another request made it meanwhile
+	if made, err = d.find(text); made != nil || err != nil { // another request made it in the meantime
 		return made, text, err
 	}
 	defer par.Recover("the drafter "+text, &err)
@@ -87,7 +87,7 @@ func (d *drafting) use(m *Model, text string) (made draft.Drafter, name string, 
 	return o, text, nil
 }
 
-// find returns a drafter that is kept; nil: it is not.
+// find returns a drafter that is kept, or nil if it is not.
 func (d *drafting) find(text string) (draft.Drafter, error) {
 	d.keeping.Lock()
 	defer d.keeping.Unlock()
@@ -97,14 +97,14 @@ func (d *drafting) find(text string) (draft.Drafter, error) {
 	return d.drafters[text], nil
 }
 
-// openDraft opens the draft model at path on the model's workers, once.
+// openDraft opens the draft model at path on the model's workers, unless it is open.
 func (m *Model) openDraft(path string) (*model.Model, error) {
 	return m.drafting.open(filepath.Clean(path), func() (*model.Model, error) {
 		return model.Open(path, model.Options{Workers: m.m})
 	})
 }
 
-// openDraftGGUF opens one from the contents of its file.
+// openDraftGGUF opens a draft model from the contents of its file.
 func (m *Model) openDraftGGUF(data []byte) (*model.Model, error) {
 	return m.drafting.open("", func() (*model.Model, error) {
 		return model.OpenGGUF("DraftGGUF", data,
@@ -123,7 +123,7 @@ func (m *Model) checkDraft() error {
 	return nil
 }
 
-// madeFor is those of the heads that were made for the model's weights.
+// madeFor returns those heads that were made for the model's weights.
 func (m *Model) madeFor(offered [][]byte) (list [][]byte, err error) {
 	id := m.m.WeightsID()
 	for i, data := range offered {
@@ -138,7 +138,7 @@ func (m *Model) madeFor(offered [][]byte) (list [][]byte, err error) {
 	return list, nil
 }
 
-// addHeads takes heads in, if they fit.
+// addHeads adds heads, if they fit the model.
 func (m *Model) addHeads(paths []string, contents [][]byte) error {
 	var list []registry.Head
 	for _, path := range paths {
@@ -173,7 +173,7 @@ func (d *drafting) open(key string, open func() (*model.Model, error)) (*model.M
 	return o, nil
 }
 
-// note takes in what drafters learned. No loop runs, and none is made.
+// note records what drafters learned. No decoding may run and no drafter be made meanwhile.
 func (d *drafting) note() {
 	for text, o := range d.drafters {
 		d.learned.note(text, o.Learned(), d.control.Learned(text))
@@ -225,7 +225,7 @@ func (m *Model) drafter(text string) (draft.Drafter, error) {
 	return nil, optionf("Drafter", "%v, or %s", err, registry.Plain)
 }
 
-// checkDrafter refuses a drafter that the engine could not run.
+// checkDrafter refuses a drafter that the engine cannot run.
 func (m *Model) checkDrafter(d draft.Drafter) error {
 	if !reflect.ValueOf(d).Comparable() {
 		return fmt.Errorf("its type %T cannot be compared: have its family's New return a pointer", d)

@@ -36,7 +36,7 @@ func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]fl
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case pass := <-m.embedding:
-		if pass == nil { // the model is closed; one that drains goes on with the texts of a request
+		if pass == nil { // the model is closed; one that drains still embeds a request's remaining texts
 			return nil, ErrClosed
 		}
 		defer func() { m.embedding <- pass }()
@@ -64,13 +64,13 @@ func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]fl
 	}
 }
 
-// tryHidden runs the pass of an embedding. A panic is an error.
+// tryHidden runs the pass of an embedding. It returns a panic as an error.
 func tryHidden(ctx context.Context, pass *model.Pass, tokens []int32, use func(state []float32)) (err error) {
 	defer par.Recover("the pass of an embedding", &err)
 	return pass.Hidden(ctx, tokens, use)
 }
 
-// unit scales a vector to length 1; one of zeros stays.
+// unit scales a vector to length 1. It leaves zeros as they are.
 func unit(v []float64) []float32 {
 	square := 0.0
 	for _, x := range v {

@@ -122,15 +122,15 @@ type output struct {
 	decoder *tokenizer.Decoder // nil without a tokenizer
 	thought reasoned
 	stopper stopper
-	all     strings.Builder // what came out: a beginning of what the tokens gave
-	given   int             // bytes of all that chunks have had
+	all     strings.Builder // the text let out: a prefix of the tokens' text
+	given   int             // bytes of all that chunks have delivered
 
-	sources []source // of what was not given yet
-	decoded int      // bytes that the tokens gave
-	settled int      // of sources, how many are known to be drafted or not
+	sources []source // of text not yet delivered
+	decoded int      // bytes of the tokens' text
+	settled int      // number of sources known to be drafted or not
 }
 
-// source is where text comes from: all of it up to a place, from where the source before ends.
+// source says where a stretch of text comes from: the text from the end of the previous source to end.
 type source struct {
 	end     int
 	drafted bool
@@ -156,7 +156,7 @@ func (o *output) add(text string) (stopped bool) {
 }
 
 // take returns the text since the last take, whole and in pieces. drafted is how many of the tokens
-// since, from the first, were drafted.
+// since then, counted from the first, were drafted.
 func (o *output) take(drafted int) (text string, pieces []Piece) {
 	for i := range o.sources[o.settled:] {
 		o.sources[o.settled+i].drafted = i < drafted
@@ -181,13 +181,13 @@ func (o *output) take(drafted int) (text string, pieces []Piece) {
 		}
 	}
 	o.sources, o.settled = kept, len(kept)
-	add(o.all.Len(), false) // what a flush added
+	add(o.all.Len(), false) // text that a flush added
 	return text, pieces
 }
 
-// flush lets go of what was held back, when no more tokens come: a stop string that did not come, and bytes that no
-// token completed to a character, as U+FFFD. Where the text was cut, their character may only lack its end, and is left
-// out. It reports whether that completed a stop string.
+// flush releases the text held back, when no more tokens come: the beginning of a stop string, and,
+// as U+FFFD, bytes that no token completed to a character. If the text was cut, their character may
+// only lack its end, so it is left out. It reports whether that completed a stop string.
 func (o *output) flush(cut bool) (stopped bool) {
 	if o.decoder == nil {
 		return false
@@ -195,7 +195,7 @@ func (o *output) flush(cut bool) (stopped bool) {
 	return !cut && o.add(o.decoder.Flush()) || o.end()
 }
 
-// end adds what was held back because it could have become a mark or a stop string.
+// end adds the text held back because it could have become a mark or a stop string.
 func (o *output) end() (stopped bool) {
 	thought, text := o.thought.flush()
 	o.all.WriteString(thought)

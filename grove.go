@@ -80,10 +80,10 @@ type Options struct {
 	more inside.OpenOptions
 }
 
-// maxThreads is far beyond what a pass can use.
+// maxThreads is far more than a pass can use.
 const maxThreads = 1024
 
-// readyMemory is what keys and values take from the system ahead, in bytes: half of what prefixes get in any case.
+// readyMemory is the size of the early reservation for keys and values, in bytes: half of what prefixes always get.
 const readyMemory = engine.DefaultPrefixMemory / 2
 
 // Model is an open model. Any number of goroutines may generate with it at the same time: weights
@@ -91,10 +91,10 @@ const readyMemory = engine.DefaultPrefixMemory / 2
 // on the model's workers. Close it after the last of them has ended.
 type Model struct {
 	m        *model.Model
-	layout   func() (*chat.Layout, error) // made when first asked for
+	layout   func() (*chat.Layout, error) // made on first use
 	drafting drafting
 	engine   *engine.Engine
-	store    *pagestore.Store // of Options.CacheDir; nil: there is none
+	store    *pagestore.Store // of Options.CacheDir; nil if there is none
 
 	constraints constraints
 	memories    *memories        // nil: texts are not kept
@@ -114,8 +114,8 @@ func OpenGGUF(name string, data []byte, o Options) (*Model, error) {
 	})
 }
 
-// open opens a model that target loads from a file. Layers behind the model's in the file are a head,
-// which comes after those that are asked for.
+// open opens a model that target loads from a file. Layers after the model's in the file are a
+// head, which follows the heads that are asked for.
 func open(o Options, file registry.Head, target func(model.Options) (*model.Model, error)) (*Model, error) {
 	switch {
 	case o.Threads < 0 || o.Threads > maxThreads:
@@ -163,7 +163,7 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 	g.drafting.learnShare = o.more.LearnShare
 	if o.Memory != nil {
 		g.memories = &memories{o: *o.Memory, open: map[string]*memoryUse{}}
-		store, err := g.openMemory("") // an error is for now, and not for every request
+		store, err := g.openMemory("") // report an error now, not with every request
 		if err != nil {
 			return nil, errors.Join(err, g.Close())
 		}
@@ -197,7 +197,7 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 	if err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
-	// their layers have parts that heads do not have
+	// other models' layers have parts that heads do not have
 	if m.Config.Ahead > 0 && (!m.Config.Hybrid() || model.Alike(m.Config.Arch)) {
 		file.Inside = true
 		g.drafting.heads = append(g.drafting.heads, file)
@@ -236,7 +236,7 @@ func newModel(m *model.Model, o engine.Options) (*Model, error) {
 // Close closes the model and its draft models. No generation may be under way. A second time it does nothing.
 func (m *Model) Close() error {
 	m.engine.Close()
-	pass := <-m.embedding // the embedding under way has ended
+	pass := <-m.embedding // wait for an embedding in progress to end
 	if pass == nil {
 		return nil
 	}
@@ -250,7 +250,7 @@ func (m *Model) Target() draft.Target {
 	return t.Public()
 }
 
-// target is the model as grove's own drafters know it.
+// target returns the model as grove's own drafters see it.
 func (m *Model) target() registry.Target {
 	return registry.Target{
 		Vocab: m.m.Config.Vocab, Context: m.m.Context(), Model: m.m, Draft: m.drafting.model, Open: m.openDraft,
@@ -258,7 +258,7 @@ func (m *Model) target() registry.Target {
 	}
 }
 
-// insides is a Model, or embeds one.
+// insides is a Model, or a type that embeds one.
 type insides interface {
 	target() registry.Target
 	check(prompt []int32, r *Request) error

@@ -16,18 +16,18 @@ import (
 	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
-// learned is what drafters learned, kept in a file. Its zero value keeps nothing. Of several models
-// that were opened with one file the last one to save writes it.
+// learned is what drafters learned, kept in a file. Its zero value keeps nothing. If several models
+// were opened with one file, the last one to save writes it.
 type learned struct {
 	dir, path string
 	file      learnedFile
 	saved     atomic.Int64 // when it was opened or saved, in Unix seconds
 }
 
-// saveSeconds is the time between saves while the model is open: a process that is killed loses as much.
+// saveSeconds is the time between saves while the model is open: a killed process loses at most that much.
 const saveSeconds = 300
 
-// due reports whether it is to be saved, to one caller.
+// due reports whether it is time to save, to one caller only.
 func (l *learned) due() bool {
 	last, now := l.saved.Load(), time.Now().Unix()
 	return l.path != "" && (now < last || now-last >= saveSeconds) && l.saved.CompareAndSwap(last, now)
@@ -39,16 +39,16 @@ type learnedFile struct {
 	Drafters map[string]drafterLearned `json:"drafters"` // by text
 }
 
-// drafterLearned is of one drafter.
+// drafterLearned is what one drafter learned.
 type drafterLearned struct {
-	Weights [][]float32 `json:"weights,omitempty"` // its own; see draft.Drafter
+	Weights [][]float32 `json:"weights,omitempty"` // the drafter's own; see draft.Drafter
 	Counts  [][]float32 `json:"counts"`            // of acceptance; see speculate.Controller
 }
 
-// learnedFormat is that of the file. A file of another format is written anew.
+// learnedFormat is the file's format. A file of another format is overwritten.
 const learnedFormat = 1
 
-// openLearned reads what drafters of the model learned before.
+// openLearned reads what drafters of the model learned earlier.
 func (m *Model) openLearned(o *Options) error {
 	dir, field := o.Learned, "Learned"
 	if dir == "" && o.Adapt != nil {
@@ -66,7 +66,7 @@ func (m *Model) openLearned(o *Options) error {
 	return m.drafting.learned.open(dir, "drafting-"+hex.EncodeToString(sum[:8])+".json")
 }
 
-// headNames are the names of the heads that the model was opened with.
+// headNames returns the names of the heads that the model was opened with.
 func (m *Model) headNames() (names []string) {
 	for _, h := range m.drafting.heads {
 		names = append(names, h.Name)
@@ -74,7 +74,7 @@ func (m *Model) headNames() (names []string) {
 	return names
 }
 
-// open reads the file in a folder, which can be written.
+// open reads the file, if there is one, in a folder that can be written.
 func (l *learned) open(dir, name string) error {
 	l.dir, l.path = dir, filepath.Join(dir, name)
 	l.saved.Store(time.Now().Unix())
@@ -87,13 +87,13 @@ func (l *learned) open(dir, name string) error {
 	case err != nil:
 		return optionf("Learned", "%s: %v: delete the file", l.path, err)
 	}
-	if l.file.Format != learnedFormat || l.file.Drafters == nil { // of another version of grove, or new
+	if l.file.Format != learnedFormat || l.file.Drafters == nil { // from another version of grove, or new
 		l.file = learnedFile{learnedFormat, map[string]drafterLearned{}}
 	}
 	return nil
 }
 
-// set gives a new drafter what one of the same text learned.
+// set gives a new drafter what an earlier one with the same text learned.
 func (l *learned) set(text string, weights, counts [][]float32) error {
 	from, ok := l.file.Drafters[text]
 	if !ok {
@@ -113,7 +113,7 @@ func (l *learned) set(text string, weights, counts [][]float32) error {
 	return nil
 }
 
-// note takes in what a drafter learned.
+// note records what a drafter learned.
 func (l *learned) note(text string, weights, counts [][]float32) {
 	if l.path == "" || !finite(weights) || !finite(counts) {
 		return
@@ -125,7 +125,7 @@ func (l *learned) save() error {
 	if l.path == "" || len(l.file.Drafters) == 0 {
 		return nil
 	}
-	_ = os.MkdirAll(l.dir, 0o700) // where it fails, the file does
+	_ = os.MkdirAll(l.dir, 0o700) // if this fails, so does writing the file
 	return atomicfile.WriteJSON(l.path, &l.file)
 }
 

@@ -6,17 +6,17 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// logprobs computes the log-probabilities of a generation's tokens from the logits that they are chosen from.
+// logprobs computes the log-probabilities of a generation's tokens from the logits that they are sampled from.
 type logprobs struct {
-	top    int // likeliest tokens at each place
-	prompt int // tokens of the prompt
+	top    int // number of likeliest tokens at each position
+	prompt int // number of the prompt's tokens
 
-	ofPrompt, ofOutput []TokenLogprobs // that were not taken yet
+	ofPrompt, ofOutput []TokenLogprobs // not yet taken
 	tokens             []int32         // scratch: the likeliest tokens, and their logits
 	largest            []float32
 }
 
-// add takes the logits of the token at a place of the text. Places follow each other, from the second on.
+// add takes the logits of the token at a position of the text. Positions follow each other, from the second on.
 func (l *logprobs) add(place int, token int32, logits []float32) {
 	if place >= l.prompt {
 		l.ofOutput = append(l.ofOutput, l.at(token, logits))
@@ -25,15 +25,15 @@ func (l *logprobs) add(place int, token int32, logits []float32) {
 	l.ofPrompt = append(l.ofPrompt, l.at(token, logits))
 }
 
-// take returns what came since the last take.
+// take returns the log-probabilities added since the last take.
 func (l *logprobs) take() (prompt, output []TokenLogprobs) {
 	prompt, output = l.ofPrompt, l.ofOutput
 	l.ofPrompt, l.ofOutput = nil, nil
 	return prompt, output
 }
 
-// at is the log-softmax of the logits, for a token and for the likeliest ones. Of equal logits the
-// smaller token is first.
+// at returns the log-softmax of the logits, for a token and for the likeliest ones. Of equal
+// logits, that of the smaller token comes first.
 func (l *logprobs) at(token int32, logits []float32) TokenLogprobs {
 	n := max(l.top, 1)
 	if l.tokens == nil {

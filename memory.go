@@ -27,17 +27,17 @@ type MemoryOptions struct {
 	Tokens int    // kept of each tenant, the newest, and 16 times as many of all; 0: 10 million, about 80 MB
 }
 
-// mostMemories bounds how many tenants' texts are open. For those of another, the ones least
-// recently asked for are closed: they stay in the folder, and without one they are forgotten.
+// mostMemories bounds how many tenants' texts are open. To open another's, the least recently used
+// are closed: their texts stay in the folder, but without a folder they are lost.
 const mostMemories = 16
 
 // mostFolders bounds how many tenants have a folder.
 const mostFolders = 1000
 
-// retryTime is the time until a folder that failed, as where too many files are open, is tried again.
+// retryTime is the time before a folder that failed, for example for too many open files, is tried again.
 const retryTime = time.Minute
 
-// memories are the texts of the past, by tenant.
+// memories holds earlier texts, by tenant.
 type memories struct {
 	o MemoryOptions
 
@@ -49,13 +49,13 @@ type memories struct {
 // memoryUse is a store, and how many generations draft from it.
 type memoryUse struct {
 	*textstore.Store
-	failed      error     // why it has no folder, and is in memory alone
-	tried       time.Time // when it was to be opened
+	failed      error     // why it has no folder, and is only in memory
+	tried       time.Time // when opening it was tried
 	users, last int
-	logged      atomic.Bool // that its folder fails
+	logged      atomic.Bool // its folder's failure
 }
 
-// add keeps a text. That the folder fails, as on a full disk, is logged once until it takes texts again.
+// add keeps a text. If the folder fails, as on a full disk, it logs that once, until the folder takes texts again.
 func (u *memoryUse) add(context, tokens []int32) {
 	err := u.Add(context, tokens)
 	if before := u.logged.Swap(err != nil); err != nil && !before {
@@ -63,7 +63,7 @@ func (u *memoryUse) add(context, tokens []int32) {
 	}
 }
 
-// folder is that of a tenant, of texts by this model's tokenizer.
+// folder returns the folder of a tenant, for texts in this model's tokens.
 func (m *Model) memoryFolder(tenant string) string {
 	if m.memories.o.Dir == "" {
 		return ""
@@ -80,8 +80,8 @@ func (m *Model) memoryFolder(tenant string) string {
 	return filepath.Join(m.memories.o.Dir, vocabulary, name)
 }
 
-// remembered is the texts of a tenant, until leave is called; nil where the model keeps none. A folder that fails, as
-// on a full disk, fails no generation.
+// remembered returns the texts of a tenant, in use until leave is called, or nil if the model keeps
+// none. A folder that fails, as on a full disk, does not fail the generation.
 func (m *Model) remembered(tenant string) (s *memoryUse, leave func(), err error) {
 	r := m.memories
 	if r == nil {
@@ -118,7 +118,7 @@ func (m *Model) remembered(tenant string) (s *memoryUse, leave func(), err error
 	}, nil
 }
 
-// openMemory opens the texts of a tenant. Where it is a new one, folders of others may have to go.
+// openMemory opens the texts of a tenant. For a new tenant it may have to remove other tenants' folders.
 func (m *Model) openMemory(tenant string) (*textstore.Store, error) {
 	folder := m.memoryFolder(tenant)
 	if folder != "" {
@@ -131,8 +131,8 @@ func (m *Model) openMemory(tenant string) (*textstore.Store, error) {
 	return textstore.Open(folder, m.memories.o.Tokens)
 }
 
-// dropOldest removes folders of tenants whose texts are not open, those last written to longest ago first, until
-// the others have no more than mostMemories tenants may, and there is place for one more of mostFolders.
+// dropOldest removes folders of tenants whose texts are not open, those not written to for longest first,
+// until the rest are within the limit for mostMemories tenants, and there is room for one more of mostFolders.
 func (m *Model) dropOldest(dir string) error {
 	type folder struct {
 		path    string
@@ -162,7 +162,7 @@ func (m *Model) dropOldest(dir string) error {
 			return err
 		}
 		for _, file := range files {
-			if info, err := file.Info(); err == nil { // else it was removed
+			if info, err := file.Info(); err == nil { // otherwise it was removed
 				f.size += float64(info.Size())
 				f.written = slices.MaxFunc([]time.Time{f.written, info.ModTime()}, time.Time.Compare)
 			}
@@ -186,7 +186,7 @@ func (m *Model) dropOldest(dir string) error {
 	return nil
 }
 
-// closeIdle makes room for another store. While more were in use than may be open, several have to go.
+// closeIdle makes room for another store. It closes several if more than the limit were in use.
 func (r *memories) closeIdle() (err error) {
 	for len(r.open) >= mostMemories {
 		oldest := ""

@@ -20,7 +20,7 @@ type Sampling = sample.Params
 type Request struct {
 	MaxTokens int      // generate at most so many tokens; 0: until the context is full
 	Stop      []string // end before any of these, at most 64 of 4096 bytes each; they may span tokens
-	turnEnds  []string // further ones, of the layout of a conversation
+	turnEnds  []string // additional ones, from the layout of a conversation
 
 	Sampling Sampling // without PenaltyLast and PenaltyFrom, presence and frequency penalties count the output alone
 
@@ -75,7 +75,7 @@ type Request struct {
 	Priority int
 	Tenant   string
 	Deadline time.Time
-	session  string // name of the session, which takes the tenant's place there
+	session  string // name of the session, which replaces the tenant there
 
 	IgnoreEnd bool // go on after the model's end-of-text token, for measurements
 
@@ -96,13 +96,13 @@ type Tool struct {
 	Parameters string // JSON schema of its arguments; empty for any object
 }
 
-// maxTopLogprobs is the most that Request.TopLogprobs may be.
+// maxTopLogprobs is the maximum of Request.TopLogprobs.
 const maxTopLogprobs = 20
 
-// maxBudget is far beyond any tree worth verifying.
+// maxBudget is far larger than any tree worth verifying.
 const maxBudget = 4096
 
-// maxStops bounds the stop strings of a request, and maxStop the length of each.
+// maxStops bounds the number of stop strings of a request, and maxStop the length of each.
 const (
 	maxStops = 64
 	maxStop  = 4096
@@ -142,7 +142,7 @@ func (r *Request) validate() error {
 	return validText("Predict", r.Predict)
 }
 
-// validText refuses text that is not UTF-8, saying where.
+// validText returns an error that says where text is not UTF-8.
 func validText(field, s string) error {
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])

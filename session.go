@@ -47,13 +47,13 @@ func (s *Session) GenerateTokens(ctx context.Context, prompt []int32, r Request)
 	return s.alone(s.m.generate(ctx, prompt, s.of(r)))
 }
 
-// of makes a request the session's.
+// of makes a request part of the session.
 func (s *Session) of(r Request) Request {
 	r.session = s.name
 	return r
 }
 
-// alone refuses a generation while another is under way in the session.
+// alone refuses a generation while another is running in the session.
 func (s *Session) alone(chunks iter.Seq2[Chunk, error]) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		if !s.busy.CompareAndSwap(false, true) {
@@ -77,7 +77,7 @@ func (m *Model) generateText(ctx context.Context, prompt string, r Request) iter
 	}
 }
 
-// generate submits a request to the engine and yields what comes.
+// generate submits a request to the engine and yields its chunks.
 func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		if err := m.check(prompt, &r); err != nil {
@@ -102,7 +102,7 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 		defer leave()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		r, prompt := r, slices.Clone(prompt) // the engine reads on for a while when the caller has gone
+		r, prompt := r, slices.Clone(prompt) // the engine reads these for a while after the caller has gone
 		r.PredictTokens = slices.Clone(r.PredictTokens)
 		r.Sampling.LogitBias = m.biases(r.Sampling.LogitBias)
 		if p := &r.Sampling; p.PenaltyLast == 0 && p.PenaltyFrom == 0 {
@@ -138,7 +138,7 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 	}
 }
 
-// biases are a request's, and minus infinity for tokens that the model's files say are never chosen.
+// biases returns a request's biases, and minus infinity for tokens that the model's files say are never sampled.
 func (m *Model) biases(given map[int32]float32) map[int32]float32 {
 	all := map[int32]float32{}
 	maps.Copy(all, given)
@@ -156,13 +156,13 @@ type generation struct {
 	r      *Request
 	prompt []int32
 
-	// The engine's goroutine's own.
+	// Used only by the engine's goroutine.
 	out   output
 	all   []int32 // emitted
 	probs logprobs
 	last  *delivery
 
-	came  chan struct{} // there is something new
+	came  chan struct{} // signals that there is something new
 	mu    sync.Mutex
 	ready []delivery
 	asked bool // the caller waits for a chunk
@@ -172,13 +172,13 @@ type generation struct {
 	delivered *Result
 }
 
-// delivery is a chunk, and the round it comes from where the caller wants to see that.
+// delivery is a chunk, and the round that it comes from if the caller wants to see it.
 type delivery struct {
 	chunk Chunk
 	round *inside.Round
 }
 
-// step takes what the engine's step brought.
+// step takes the results of an engine step.
 func (g *generation) step(u *engine.Update) {
 	var d delivery
 	c := &d.chunk
@@ -207,7 +207,7 @@ func (g *generation) step(u *engine.Update) {
 	if !g.r.Logprobs {
 		c.Logprobs = nil
 	}
-	if c.Result != nil { // it comes when the engine is done with the request
+	if c.Result != nil { // it is sent when the engine is done with the request
 		g.last = &d
 		return
 	}
@@ -221,7 +221,7 @@ func (g *generation) holds() bool {
 	return !g.asked
 }
 
-// done takes the end of the request. Of one that failed, the text that was held back comes too.
+// done records the end of the request. If it failed, the text that was held back is delivered too.
 func (g *generation) done(err error) {
 	if err != nil && g.last == nil {
 		g.out.flush(true)
@@ -247,7 +247,7 @@ func (g *generation) put(change func()) {
 	}
 }
 
-// deliver yields what comes until the end.
+// deliver yields deliveries until the end.
 func (g *generation) deliver(ctx context.Context, yield func(Chunk, error) bool) {
 	for {
 		if g.r.more.Paced {
@@ -328,7 +328,7 @@ func (m *Model) checkTokens(field string, tokens []int32) error {
 	return nil
 }
 
-// request is the generation as the loop takes it.
+// request returns the generation as a request to the decoding loop.
 func (g *generation) request() speculate.Request {
 	r := g.r
 	g.out.stopper.stops = slices.Concat(r.Stop, r.turnEnds)
@@ -337,7 +337,7 @@ func (g *generation) request() speculate.Request {
 	if r.Tools != nil {
 		g.out.thought.opens = callform.Of(r.Tools.Form).Opens()
 	}
-	answer := r.Grammar+r.JSONSchema+r.Regex != "" && r.Tools == nil // such a constraint has no channels
+	answer := r.Grammar+r.JSONSchema+r.Regex != "" && r.Tools == nil // an answer under such a constraint has no channels
 	switch {
 	case !r.Reasoning || r.StopInReasoning || marks == callform.Channels && answer:
 	case r.ReasoningOpen, marks == callform.Channels:
@@ -365,7 +365,7 @@ func (g *generation) request() speculate.Request {
 	return q
 }
 
-// result is what the generation came to.
+// result returns the result of the generation.
 func (g *generation) result(u *engine.Update) *Result {
 	r := &Result{Tokens: g.all, Finish: u.Finish, all: *u.Stats}
 	r.all.Depths = slices.Clone(r.all.Depths)

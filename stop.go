@@ -6,17 +6,17 @@ import (
 	"github.com/grovellm/grove/internal/callform"
 )
 
-// stopper passes text on until a stop string is complete, and holds back what could still become
-// one. It looks at one byte after another, so where it stops does not depend on how the text was
-// cut into pieces: tokens accepted together stop where tokens decoded one by one do.
+// stopper passes text on until a stop string is complete, and holds back text that could still
+// become one. It looks at one byte after another, so where it stops does not depend on how the text
+// was cut into pieces: tokens accepted together stop where tokens decoded one by one do.
 type stopper struct {
 	stops []string
 	held  string
 	found string // the stop string that ended the text
 }
 
-// push adds text and returns what is certain to come before any stop string. stopped says that one
-// is complete; of several that end at the same byte the longest counts.
+// push adds text and returns the text that is certain to come before any stop string. stopped
+// reports whether one is complete; if several end at the same byte, found is the longest.
 func (s *stopper) push(text string) (out string, stopped bool) {
 	if len(s.stops) == 0 {
 		return text, false
@@ -49,11 +49,11 @@ func (s *stopper) flush() string {
 	return out
 }
 
-// reasoned parts an output that may begin with reasoning: stop strings count behind it. The zero
-// value is for outputs without reasoning.
+// reasoned separates the reasoning at the beginning of an output from the rest: stop strings count
+// only after it. The zero value is for outputs without reasoning.
 type reasoned struct {
 	marks callform.Marks
-	opens string // a call, which ends reasoning as well
+	opens string // begins a call, which also ends reasoning
 	state reasonedState
 	held  string
 }
@@ -61,15 +61,15 @@ type reasoned struct {
 type reasonedState int
 
 const (
-	noReasoning     reasonedState = iota // or it is over
-	mayReason                            // the output has no more than white space and a part of the mark so far
-	isReasoning                          // its end has not come
-	beforeText                           // behind its end, white space that is no part of the answer
+	noReasoning     reasonedState = iota // reasoning is absent, or over
+	mayReason                            // so far there are only white space and part of the mark
+	isReasoning                          // reasoning has not ended
+	beforeText                           // after its end, in white space that is not part of the answer
 	reasoningSpaces = " \n"
 )
 
-// push adds text, and returns what is reasoning, with its marks and the white space behind it, and
-// what follows.
+// push adds text, and returns the reasoning, with its marks and the white space after it, and the
+// text that follows.
 func (r *reasoned) push(text string) (thought, rest string) {
 	if r.state == noReasoning {
 		return "", text
@@ -113,7 +113,7 @@ func (r *reasoned) flush() (thought, rest string) {
 	return "", held
 }
 
-// cut takes the first n bytes that are held.
+// cut takes the first n bytes of the held text.
 func (r *reasoned) cut(n int) (text string) {
 	text, r.held = r.held[:n], r.held[n:]
 	return text

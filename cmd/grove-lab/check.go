@@ -28,7 +28,7 @@ Examples:
     grove-lab check tokens --cases 500 --json`
 }
 
-// checkFlags are those of every check.
+// checkFlags are the flags of every check.
 type checkFlags struct {
 	Cases int    `help:"Cases to generate (${default})." default:"1000" placeholder:"N"`
 	Seed  uint64 `help:"Seed of the cases (${default})." default:"1" placeholder:"N"`
@@ -126,7 +126,7 @@ func (c *checkFlags) run(p *command.Program, law string, f func(context.Context,
 	}
 	switch {
 	case err != nil:
-		return err // interrupted, with what was done printed
+		return err // interrupted, after printing the results so far
 	case r.Mismatches > 0:
 		return command.ErrFailed
 	}

@@ -84,7 +84,7 @@ func (c *checkLengthsCmd) Run(p *command.Program) error {
 	}
 	switch {
 	case err != nil:
-		return err // interrupted, with what was done printed
+		return err // interrupted, after printing the results so far
 	case r.Mismatches > 0:
 		return command.ErrFailed
 	}

@@ -1,5 +1,5 @@
-// An animated picture of tree speculation, drawn from a run: docs/tree.svg is what grove-lab picture
-// docs/tree.svg writes.
+// An animated picture of tree speculation, drawn from a run: grove-lab picture docs/tree.svg writes
+// docs/tree.svg.
 
 package main
 
@@ -34,18 +34,18 @@ func (pictureCmd) Help() string {
 	return "Draws the first rounds of a text as an animated SVG: docs/tree.svg is one.\n\nExample:\n    grove-lab picture tree.svg"
 }
 
-// pictureRounds is how many rounds are drawn.
+// pictureRounds is the number of rounds drawn.
 const pictureRounds = 4
 
-// drawnRound is a round of the run, as it is drawn.
+// drawnRound is a round of the run, ready to be drawn.
 type drawnRound struct {
 	tree tree.Tree
 	path []int32
 	next int32
 }
 
-// Run decodes the first rounds and draws them. What the controller decides depends on the
-// clock, so it is left out: the same request makes the same picture.
+// Run decodes the first rounds and draws them. It leaves out the controller, whose decisions depend
+// on the clock: the same request makes the same picture.
 func (cmd *pictureCmd) Run(p *command.Program) error {
 	sampling, err := cmd.Sampling()
 	if err != nil {
@@ -93,11 +93,11 @@ func (cmd *pictureCmd) Run(p *command.Program) error {
 	return nil
 }
 
-// The picture's measures, in pixels and seconds.
+// The picture's dimensions, in pixels and seconds.
 const (
 	svgWidth  = 880.0
 	margin    = 24.0
-	textChar  = 8.4 // advance of a character in the text
+	textChar  = 8.4 // width of a character in the text
 	textLine  = 22.0
 	nodeChar  = 7.6 // and in a node
 	nodeHigh  = 26.0
@@ -116,7 +116,7 @@ type svg struct {
 
 func (s *svg) line(format string, args ...any) { fmt.Fprintf(s, format+"\n", args...) }
 
-// drawSVG draws rounds one after the other: the tree is drafted level by level, verified, and the
+// drawSVG draws rounds one after another: the tree is drafted level by level, verified, and the
 // accepted path joins the text.
 func drawSVG(prompt string, rounds []*drawnRound, text func(int32) string) string {
 	s := &svg{text: text}
@@ -180,7 +180,7 @@ func plural(noun string, n int) string {
 	return noun + "es"
 }
 
-// textRun is text on one line of the picture, of the prompt or of a round.
+// textRun is text on one line of the picture, from the prompt or a round.
 type textRun struct {
 	text         string
 	line, column int
@@ -233,7 +233,7 @@ func textRuns(prompt string, rounds []*drawnRound, text func(int32) string) (run
 	return runs, line + 1
 }
 
-// layout is where nodes are: children stand to the right of their parent, leaves below each other.
+// layout is the positions of nodes: children are to the right of their parent, leaves below each other.
 type layout struct {
 	x, y, width []float64
 	scale       float64
@@ -274,7 +274,7 @@ func (s *svg) layout(r *drawnRound) layout {
 	return l
 }
 
-// round draws a tree: edges, nodes as drafted, and above them what verification made of them.
+// round draws a tree: edges, nodes as drafted, and above them the result of verification.
 func (s *svg) round(r *drawnRound, l *layout) {
 	t := &r.tree
 	nextWidth := s.nodeWidth(r.next)
@@ -318,7 +318,7 @@ func (s *svg) round(r *drawnRound, l *layout) {
 	}
 	last := r.path[len(r.path)-1]
 	x, y := l.x[last]+l.width[last]+nodeGap, l.y[last]
-	for i := range t.Len() { // below the nodes that are there
+	for i := range t.Len() { // below the nodes drawn so far
 		if l.x[i] < x+nextWidth && x < l.x[i]+l.width[i] && math.Abs(l.y[i]-y) < nodeRow {
 			y = l.y[last] + nodeRow*0.8
 		}
@@ -333,20 +333,20 @@ func (s *svg) nodeWidth(token int32) float64 {
 	return nodeChar*float64(utf8.RuneCountInString(nodeText(s.text(token)))) + nodePad
 }
 
-// nodeText shows a token's white space.
+// nodeText makes a token's white space visible.
 func nodeText(text string) string {
 	text = strings.NewReplacer(" ", "·", "\n", "↵", "\t", "⇥").Replace(text)
 	return strings.Map(command.Visible, text)
 }
 
-// deepest is the last depth that appears apart from the one before.
+// deepest is the last depth that appears separately from the one before.
 const deepest = 8
 
 //go:embed tree.css
 var treeCSS string
 
-// style writes colours for light and dark pages, and the animation. Without animation the last
-// round is shown as it ends.
+// style writes colours for light and dark pages, and the animation. Without animation, the page
+// shows the end of the last round.
 func (s *svg) style(rounds int, total float64) {
 	s.line("<style>\n%s@media (prefers-reduced-motion:no-preference){", treeCSS)
 	at := func(seconds float64) string { return fmt.Sprintf("%.2f%%", 100*seconds/total) }
@@ -359,7 +359,7 @@ func (s *svg) style(rounds int, total float64) {
 			class, name, name, at(from), at(from+fade), at(until), at(until+2*fade), end)
 	}
 	s.line(`.round,.node,.accepted,.next,.drafting,.verified,.code{animation:%gs linear var(--t,0s) infinite both}`, total)
-	// The first are about the time since their round began.
+	// These are times since the beginning of their round.
 	const drafted, level, verify, step, joined = 0.1, 0.16, 1.6, 0.14, 2.9
 	never := total - 2*fade
 	frames("round", 0, roundTime-2*fade, 0)
@@ -374,7 +374,7 @@ func (s *svg) style(rounds int, total float64) {
 	frames("verified", verify+fade, never, 1)
 	frames("next", joined-3*fade, never, 1)
 	s.line(`.given{animation:none}`)
-	for i := range rounds { // and these about the time since the first began
+	for i := range rounds { // and these are times since the beginning of the first round
 		frames(fmt.Sprintf("k%d", i), roundTime*float64(i)+joined, never, 0)
 	}
 	s.line("}\n</style>")

@@ -44,7 +44,7 @@ Examples:
     grove-lab tables --no-measure --write`
 }
 
-// measurements can be others in tests.
+// Tests replace measurements.
 var measurements = report.Measurements
 
 func (cmd *tablesCmd) Run(p *command.Program) error {
@@ -82,7 +82,7 @@ func (cmd *tablesCmd) Run(p *command.Program) error {
 	return failed
 }
 
-// options say how to measure the program, and find out which commit it is of.
+// options returns how to measure the program, and determines its commit.
 func (cmd *tablesCmd) options(ctx context.Context, p *command.Program) (o report.MeasureOptions, err error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -123,7 +123,7 @@ func (cmd *tablesCmd) options(ctx context.Context, p *command.Program) (o report
 	}, nil
 }
 
-// findGrove finds the command that users run: beside this program, which is own, or on the PATH.
+// findGrove finds the command that users run: next to this program, whose path is own, or on the PATH.
 func findGrove(own string) (string, error) {
 	neighbour := filepath.Join(filepath.Dir(own), "grove"+filepath.Ext(own))
 	if _, err := os.Stat(neighbour); err == nil {
@@ -136,7 +136,7 @@ func findGrove(own string) (string, error) {
 	return file, nil
 }
 
-// chosen are the measurements of these names, all where there are none.
+// chosen returns the measurements with these names, or all if there are no names.
 func chosen(list []report.Measurement, names []string) ([]report.Measurement, error) {
 	if len(names) == 0 {
 		return list, nil

@@ -1,4 +1,4 @@
-// Training of grove's own models.
+// Training grove's own models.
 
 package main
 

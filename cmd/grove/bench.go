@@ -147,7 +147,7 @@ func (cmd *benchCostCmd) Run(p *command.Program) error {
 	return nil
 }
 
-// within checks the numbers that a flag has.
+// within checks that a flag's numbers are in a range.
 func within(flag string, low, top int, numbers ...int) error {
 	for _, n := range numbers {
 		if n < low || n > top {
@@ -157,7 +157,7 @@ func within(flag string, low, top int, numbers ...int) error {
 	return nil
 }
 
-// open opens the model to measure and says what it is, and where: a file of random weights is in a folder of its own.
+// open opens the model to measure and prints its name and place: a file of random weights is in a folder of its own.
 func (cmd *benchCostCmd) open(ctx context.Context, p *command.Program) (m *model.Model, path string, o bench.CostOptions,
 	err error) {
 	if cmd.Model != "" {
@@ -189,7 +189,7 @@ func (cmd *benchCostCmd) open(ctx context.Context, p *command.Program) (m *model
 	return m, path, o, err
 }
 
-// kernelType is the type that tensors of the named one are multiplied in.
+// kernelType returns the type in which tensors of the named type are multiplied.
 func kernelType(name string) gemm.Type {
 	t, err := tensor.ParseType(name)
 	if err != nil {

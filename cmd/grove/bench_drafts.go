@@ -1,4 +1,4 @@
-// grove bench cost of heads.
+// grove bench cost for heads.
 
 package main
 
@@ -16,7 +16,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// drafts measures what drafting with a target's head costs.
+// drafts measures the cost of drafting with a target's head.
 func (cmd *benchCostCmd) drafts(ctx context.Context, p *command.Program, kind *headfile.Kind, target string) error {
 	shape, typ, err := command.ShapeAndType(target, cmd.Type)
 	if err != nil {
@@ -45,7 +45,7 @@ func (cmd *benchCostCmd) drafts(ctx context.Context, p *command.Program, kind *h
 	return t.Flush()
 }
 
-// heads measures what drafting with heads of every kind costs beside a plain pass of m.
+// heads measures the cost of drafting with heads of every kind, compared with a plain pass of m.
 func (cmd *benchCostCmd) heads(ctx context.Context, p *command.Program, m *model.Model, path, name string) error {
 	cmd.HeadType = cmp.Or(cmd.HeadType, "q8_0")
 	typ, err := tensor.ParseType(cmd.HeadType)

@@ -79,7 +79,7 @@ func (cmd *benchMemoryCmd) Run(p *command.Program) error {
 	return err
 }
 
-// memoryOf measures a method in a process of its own: this program as grove bench memory.
+// memoryOf returns a function that measures a method in a process of its own: this program as grove bench memory.
 func (cmd *benchSpecCmd) memoryOf(p *command.Program) func(context.Context, sample.Params, bench.Method,
 	bench.Prompt) (int64, error) {
 	return func(ctx context.Context, params sample.Params, m bench.Method, prompt bench.Prompt) (int64, error) {

@@ -1,5 +1,5 @@
 package main
 
 import (
-	_ "github.com/grovellm/grove/internal/drafters/drafttest/hostile" // what the controller is measured against
+	_ "github.com/grovellm/grove/internal/drafters/drafttest/hostile" // drafters to measure the controller against
 )

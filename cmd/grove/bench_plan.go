@@ -1,4 +1,4 @@
-// What grove bench spec is to measure, from its flags.
+// The work of grove bench spec, from its flags.
 
 package main
 
@@ -17,7 +17,7 @@ import (
 // plannedRun is a suite that has been read, with its methods as text.
 type plannedRun struct {
 	suite   bench.Suite
-	methods []string // empty: the default ones
+	methods []string // if empty, the default ones
 }
 
 // runs reads the suites. Flags replace the preset's suites and methods; a suite of the preset's keeps its methods.
@@ -99,7 +99,7 @@ func (cmd *benchSpecCmd) methods(runs []plannedRun, target registry.Target) (out
 	return out, nil
 }
 
-// list says what there is.
+// list prints the available suites, presets and drafters.
 func (cmd *benchSpecCmd) list(p *command.Program) error {
 	suites := bench.SuiteNames(cmd.Data)
 	var presets [][2]string

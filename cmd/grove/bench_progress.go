@@ -5,7 +5,7 @@ import (
 	"github.com/grovellm/grove/internal/command"
 )
 
-// specProgress shows how far bench spec is, by generations; with --verbose each is named.
+// specProgress shows how many generations bench spec has done; with --verbose it names each.
 type specProgress struct {
 	*command.Progress
 	p *command.Program

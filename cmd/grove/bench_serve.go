@@ -127,7 +127,7 @@ func (cmd *benchServeCmd) Run(p *command.Program) error {
 	return nil
 }
 
-// openSuite opens n prompts of a suite; those of Go code are from the toolchain's own source.
+// openSuite opens n prompts of a suite. Prompts of Go code come from the toolchain's own source.
 func openSuite(name, data string, n int) (bench.Suite, error) {
 	o := bench.SuiteOptions{Data: data, N: n}
 	if kind, _, _ := strings.Cut(name, ":"); kind == "go" || kind == "edit" {
@@ -136,8 +136,8 @@ func openSuite(name, data string, n int) (bench.Suite, error) {
 	return bench.OpenSuite(name, o)
 }
 
-// tokenize returns the first tokens of the suite's prompts: most at most, and half of the context.
-// With templated, questions stand in the model's chat template.
+// tokenize returns the first tokens of the suite's prompts: at most most of them, and at most half
+// of the context. If templated is set, questions are laid out by the model's chat template.
 func tokenize(m *grove.Model, suite bench.Suite, most int, templated bool) (prompts [][]int32, err error) {
 	var layout *layouts.Layout
 	if templated {

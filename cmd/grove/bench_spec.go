@@ -132,7 +132,7 @@ func (cmd *benchSpecCmd) Run(p *command.Program) error {
 		func(dir string) ([]string, error) { return report.Save(dir, preset.Tables, preset.Figures) }), err)
 }
 
-// settle checks the flags, and lets the preset fill in what they leave open.
+// settle checks the flags, and fills in from the preset those that were not given.
 func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 	for _, f := range []struct {
 		name   string

@@ -1,4 +1,4 @@
-// The presets of grove bench spec that measure something else than speed: how far trees are to be believed.
+// The presets of grove bench spec that do not measure speed: how well trees predict acceptance.
 
 package main
 
@@ -13,7 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/inside"
 )
 
-// faithful measures how far trees are to be believed.
+// faithful measures how well trees predict acceptance.
 func (cmd *benchSpecCmd) faithful(ctx context.Context, p *command.Program, preset *bench.Preset, runs []plannedRun,
 	m *grove.Model) error {
 	target := inside.Target(m)
@@ -33,7 +33,7 @@ func (cmd *benchSpecCmd) faithful(ctx context.Context, p *command.Program, prese
 	return printReport(p, report, cmd.Out, report.Markdown, report.Save)
 }
 
-// printReport writes a report: to the standard output, and into a folder if one is named.
+// printReport writes a report to the standard output, and to a folder if one is named.
 func printReport(p *command.Program, report any, dir string, markdown func(io.Writer) error,
 	save func(dir string) ([]string, error)) error {
 	if p.JSON {

@@ -58,7 +58,7 @@ func (cmd *chatCmd) Run(p *command.Program) error {
 	}
 	if cmd.Model == "" {
 		switch cmd.Model, err = offerModel(p); {
-		case errors.Is(err, io.EOF): // Ctrl-C and Ctrl-D leave here too
+		case errors.Is(err, io.EOF): // Ctrl-C and Ctrl-D also end up here
 			return nil
 		case err != nil:
 			return err
@@ -69,7 +69,7 @@ func (cmd *chatCmd) Run(p *command.Program) error {
 		return err
 	}
 	defer p.Close(m)
-	layout, err := m.Layout() // a model that cannot chat is better refused now than after the first question
+	layout, err := m.Layout() // refuse a model that cannot chat now, not after the first question
 	if err != nil {
 		return err
 	}
@@ -93,14 +93,14 @@ type chat struct {
 	p        *command.Program
 	ctx      context.Context // SIGTERM ends it
 	in       lineReader
-	name     string // of the model
+	name     string // the model's
 	session  *grove.Session
 	request  grove.Request
 	messages []grove.Message
 	stats    bool
 }
 
-// reset forgets the conversation; system begins the next one, if it is not empty.
+// reset forgets the conversation; system, if not empty, begins the next one.
 func (c *chat) reset(system string) {
 	c.messages = c.messages[:0]
 	if system != "" {
@@ -128,7 +128,7 @@ func (c *chat) talk() error {
 			}
 		} else if answer {
 			if strings.HasPrefix(text, "/") {
-				_, size := utf8.DecodeRuneInString(line) // the space that says that it is no command
+				_, size := utf8.DecodeRuneInString(line) // a leading space marks text that is no command
 				line = line[size:]
 			}
 			c.messages = append(c.messages, grove.Message{Role: "user", Content: line})
@@ -151,7 +151,7 @@ func (c *chat) talk() error {
 	}
 }
 
-// command runs a line that starts with a slash. answer says that the model is to speak, leave that the chat is over.
+// command runs a line that starts with a slash. answer is whether the model is to speak, leave whether to end the chat.
 func (c *chat) command(line string) (answer, leave bool) {
 	name, rest, _ := strings.Cut(line, " ")
 	switch name {
@@ -196,7 +196,7 @@ func (c *chat) command(line string) (answer, leave bool) {
 
 func (c *chat) note(format string, args ...any) { fmt.Fprintf(c.p.Stderr, format+"\n", args...) }
 
-// begun says with which system message the conversation began.
+// begun returns a line with the system message that the conversation began with.
 func (c *chat) begun() string {
 	if text := c.system(); text != "" {
 		return "the conversation begins again, with the system message: " + firstLine(text)
@@ -204,7 +204,7 @@ func (c *chat) begun() string {
 	return "the conversation begins again, without a system message"
 }
 
-// firstLine is the beginning of a text, to remind of it.
+// firstLine returns the beginning of a text, as a reminder of it.
 func firstLine(text string) string {
 	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
 	if r := []rune(line); len(r) > 60 {
@@ -216,7 +216,7 @@ func firstLine(text string) string {
 	return strings.Map(command.Visible, line)
 }
 
-// system is the conversation's system message.
+// system returns the conversation's system message.
 func (c *chat) system() string {
 	if len(c.messages) > 0 && c.messages[0].Role == "system" {
 		return c.messages[0].Content
@@ -224,7 +224,7 @@ func (c *chat) system() string {
 	return ""
 }
 
-// back takes the last turn away, with its answer, and returns the user's message, if there is one.
+// back removes the last turn, with its answer, and returns the user's message, if there is one.
 func (c *chat) back() (last grove.Message, ok bool) {
 	for i := len(c.messages) - 1; i >= 0; i-- {
 		if c.messages[i].Role == "user" {
@@ -235,8 +235,8 @@ func (c *chat) back() (last grove.Message, ok bool) {
 	return last, false
 }
 
-// answer lets the model speak. Ctrl-C ends the answer, which stays in the conversation as far as it came; where
-// nobody sits at a terminal it ends the program.
+// answer lets the model speak. Ctrl-C ends the answer, and the part so far stays in the
+// conversation; if the input is not a terminal, Ctrl-C ends the program.
 func (c *chat) answer() error {
 	ctx, stop := command.EndedBy(c.ctx, os.Interrupt)
 	defer stop()
@@ -247,7 +247,7 @@ func (c *chat) answer() error {
 	case c.in.interactive() && errors.Is(err, context.Canceled) && c.ctx.Err() == nil:
 		c.note("[stopped]")
 	default:
-		c.back() // what cannot be answered is not kept
+		c.back() // do not keep a message that cannot be answered
 		return err
 	}
 	c.messages = append(c.messages, grove.Message{Role: "assistant", Content: out.all.String()})
@@ -269,7 +269,7 @@ func (c *chat) answer() error {
 	return nil
 }
 
-// turnJSON is an answer for a program.
+// turnJSON is an answer in JSON, for programs.
 type turnJSON struct {
 	Role    string       `json:"role"`
 	Content string       `json:"content"`

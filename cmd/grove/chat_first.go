@@ -13,7 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/hub"
 )
 
-// firstModel is the published model that grove chat offers. The program has a draft head for its weights.
+// firstModel is the published model that grove chat offers. The program contains a draft head for its weights.
 var firstModel = hub.Name{Repo: "bartowski/SmolLM2-135M-Instruct-GGUF", What: "Q8_0"}
 
 const (
@@ -23,8 +23,8 @@ const (
 	firstWait = 10 * time.Second // for the hub's list of files
 )
 
-// offerModel returns the path of a model to talk with where none is named: the published one if it
-// is in the cache, or if the person at the terminal lets it be fetched; empty: grove's small model.
+// offerModel returns the path of a model to talk with if none is named: the published one if it is in the
+// cache, or if the person at the terminal agrees to fetch it. An empty path means grove's small model.
 func offerModel(p *command.Program) (path string, err error) {
 	if !command.IsTerminal(p.Stdin) || !command.IsTerminal(p.Stdout) {
 		return "", nil

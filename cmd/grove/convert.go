@@ -93,7 +93,7 @@ func (cmd *quantizeCmd) Run(p *command.Program) error {
 
 type rewriter func(ctx context.Context, from, to string, o convert.Options) (notes []string, err error)
 
-// rewrite runs f, and says what it wrote.
+// rewrite runs f, and prints what it wrote.
 func rewrite(p *command.Program, f rewriter, from, to, typ string, o convert.Options, force bool) error {
 	t, err := fileType(p, typ)
 	if err != nil {
@@ -125,10 +125,10 @@ func rewrite(p *command.Program, f rewriter, from, to, typ string, o convert.Opt
 	return nil
 }
 
-// mixtures are llama.cpp's names of files whose matrices have several types, most of them the first.
+// mixtures matches llama.cpp's names for files whose matrices have several types, mostly the first.
 var mixtures = regexp.MustCompile(`(?i)^(q[456]_k)_[sml]$`)
 
-// fileType reads --type. A mixture of llama.cpp's is written as its main type, and p says so.
+// fileType reads --type. A mixture of llama.cpp's is written as its main type, and a note says so.
 func fileType(p *command.Program, name string) (tensor.Type, error) {
 	if strings.EqualFold(name, "keep") {
 		return convert.Keep, nil

@@ -43,7 +43,7 @@ Examples:
 }
 
 // The demonstration of grove's model: its size, and its trees. Whole trees of this size pay on two
-// cores with AVX2 and more; the controller would need most of so short a run to find that out.
+// cores with at least AVX2; the controller would need most of such a short run to find that out.
 const (
 	demoPad    = "500M"
 	demoBudget = 12
@@ -126,7 +126,7 @@ func (d *demo) say(format string, args ...any) {
 	}
 }
 
-// lane is a generation with a drafter.
+// lane makes a generation with a drafter.
 func (d *demo) lane(ctx context.Context, title, drafter string) *lane {
 	r := d.r
 	r.Drafter = drafter
@@ -160,7 +160,7 @@ func (d *demo) run(ctx context.Context) error {
 	return sameTokens(c.Different)
 }
 
-// sameTokens is an error where tokens differ.
+// sameTokens returns an error if tokens differ.
 func sameTokens(different int) error {
 	if different >= 0 {
 		return fmt.Errorf("token %d differs from plain decoding's: this is a fault in grove, please report it", different)
@@ -168,7 +168,7 @@ func sameTokens(different int) error {
 	return nil
 }
 
-// race runs lanes, on a terminal before the user's eyes, elsewhere with their texts at the end.
+// race runs lanes. On a terminal it shows them as they go, otherwise it prints their texts at the end.
 func (d *demo) race(lanes []*lane) error {
 	s := newScreen(d.p)
 	if s == nil {
@@ -265,8 +265,8 @@ func (d *demo) compareAll(ctx context.Context) error {
 	return sameTokens(different)
 }
 
-// bestRound is the round to show: of the trees that branch, if there are any, the one with the
-// longest accepted path.
+// bestRound is the round to show: the one with the longest accepted path, of the trees that branch
+// if there are any.
 type bestRound struct {
 	tree tree.Tree
 	path []int32

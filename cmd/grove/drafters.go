@@ -112,7 +112,7 @@ func (cmd *draftersCmd) list(p *command.Program, m *grove.Model) error {
 
 const plainHelp = "plain decoding: one token a pass"
 
-// explainAuto says what auto stands for.
+// explainAuto prints which drafter auto stands for.
 func (cmd *draftersCmd) explainAuto(p *command.Program, m *grove.Model) error {
 	text, err := registry.Resolve(registry.Auto, inside.Target(m))
 	if err != nil {
@@ -214,7 +214,7 @@ func (cmd *draftersCmd) explain(p *command.Program, m *grove.Model, f *registry.
 	return w.Flush()
 }
 
-// neededFlag says how a user gives what a drafter needs.
+// neededFlag returns the flag that gives a drafter what it needs.
 func neededFlag(needs string) string {
 	switch {
 	case strings.HasSuffix(needs, "draft model"):
@@ -225,11 +225,11 @@ func neededFlag(needs string) string {
 	return ""
 }
 
-// ready is the reason why a drafter cannot run with a model; nil where it can.
+// ready returns the reason why a drafter cannot run with a model, or nil if it can.
 func ready(f *registry.Family, m *grove.Model) error {
 	text := f.Name
 	if f.Name == "merge" {
-		text += ":lookup+lookup" // its parts are what may be missing
+		text += ":lookup+lookup" // its parts may be missing
 	}
 	_, err := registry.New(text, inside.Target(m))
 	if inner := errors.Unwrap(err); inner != nil {
@@ -238,8 +238,8 @@ func ready(f *registry.Family, m *grove.Model) error {
 	return err
 }
 
-// comparedDrafters are the drafters that are compared where none is named: one of each family that
-// the target can run, and auto.
+// comparedDrafters returns the drafters to compare if none is named: one of each family that the
+// target can run, and auto.
 func comparedDrafters(target registry.Target) (names []string) {
 	for _, f := range registry.Families() {
 		if _, err := registry.New(f.Name, target); err == nil && !f.Parts {

@@ -56,18 +56,18 @@ Examples:
     grove export vllm dflash.gguf ./speculator --target qwen3-8b-q8_0.gguf --verifier Qwen/Qwen3-8B`
 }
 
-// chainNote is what users of trees are to know.
+// chainNote is a warning for users of trees.
 const chainNote = "vLLM drafts chains with it, no trees: a draft is the head's most probable line of tokens"
 
-// vllmServing is how vLLM is to serve a target with a head.
+// vllmServing says how vLLM is to serve a target with a head.
 type vllmServing struct {
 	Name, Verifier, Image string
 	Method                string
 	Tokens                int
-	Parallel              bool // all tokens come from one pass
+	Parallel              bool // one pass gives all tokens
 }
 
-// config is the value of --speculative-config, where the head lies at a path.
+// config returns the value of --speculative-config for a head at a path.
 func (s *vllmServing) config(path string) string {
 	text, _ := json.Marshal(struct { // strings and a number
 		Method string `json:"method"`
@@ -78,7 +78,7 @@ func (s *vllmServing) config(path string) string {
 	return string(text)
 }
 
-// Mounted is that value in the container.
+// Mounted returns that value for a head in the container.
 func (s *vllmServing) Mounted() string { return s.config("/heads/" + s.Name) }
 
 //go:embed vllm.yaml
@@ -121,10 +121,10 @@ func (cmd *exportVLLMCmd) Run(p *command.Program) error {
 	return err
 }
 
-// notName matches what a label of Kubernetes cannot have.
+// notName matches characters that a label of Kubernetes cannot have.
 var notName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// serving reads the head; speculators says which format vLLM has for it.
+// serving reads the head; speculators reports which of vLLM's formats it needs.
 func (cmd *exportVLLMCmd) serving() (s *vllmServing, speculators bool, err error) {
 	if cmd.Tokens < 0 {
 		return nil, false, command.Usagef("--tokens %d: want 1 or more, or 0", cmd.Tokens)
@@ -163,7 +163,7 @@ func (cmd *exportVLLMCmd) serving() (s *vllmServing, speculators bool, err error
 	return s, speculators, errors.Join(err, h.Close())
 }
 
-// shellWord is a word in a shell.
+// shellWord quotes a word for a shell.
 func shellWord(s string) string {
 	if regexp.MustCompile(`^[\w./:-]+$`).MatchString(s) {
 		return s

@@ -1,4 +1,4 @@
-// Models of the Hugging Face hub: fetched, listed, removed, and found where a flag names one.
+// Models of the Hugging Face hub: fetched, listed, removed, and found if a flag names one.
 
 package main
 
@@ -108,11 +108,11 @@ func (cmd *pullCmd) Run(p *command.Program) error {
 	return err
 }
 
-// best stands for the first head that is known for a model.
+// best stands for the first known head of a model.
 const best = "best"
 
-// fetchHead brings a draft head for the model at a path into the cache: the one that --head names,
-// or the first of those that are known for it which grove runs and which has its shape.
+// fetchHead fetches a draft head for the model at a path into the cache: the one that --head names,
+// or the first known one that grove runs and that has the model's shape.
 func (cmd *pullCmd) fetchHead(ctx context.Context, p *command.Program, c *hub.Client, path string,
 	known []string) (name, at string, err error) {
 	if cmd.Head != best {
@@ -129,8 +129,8 @@ func (cmd *pullCmd) fetchHead(ctx context.Context, p *command.Program, c *hub.Cl
 	return "", "", fmt.Errorf("--head best: %s has none that grove knows and runs: name one by ORG/REPO, or train one: grove train eagle -m %[1]s", cmd.Model)
 }
 
-// fetchHead brings a head into the cache, and returns the path to open if it has the shape that the
-// model at a path wants.
+// fetchHead fetches a head into the cache, and returns the path to open if the head has the shape
+// that the model at a path needs.
 func fetchHead(ctx context.Context, c *hub.Client, head, path string) (string, error) {
 	name, ok := hub.ParseName(head)
 	if !ok {
@@ -147,7 +147,7 @@ func fetchHead(ctx context.Context, c *hub.Client, head, path string) (string, e
 	return at, heads.Check(registry.Head{Name: at}, shape)
 }
 
-// fetchModel brings what is missing of a model into the cache, and returns the path to open.
+// fetchModel fetches the missing files of a model into the cache, and returns the path to open.
 func fetchModel(ctx context.Context, c *hub.Client, name hub.Name) (l *hub.Listing, m hub.Model, path string, err error) {
 	if l, err = c.List(ctx, name.Repo); err != nil {
 		return l, m, "", err
@@ -157,7 +157,7 @@ func fetchModel(ctx context.Context, c *hub.Client, name hub.Name) (l *hub.Listi
 	}
 	check := func(dir string) error { return checkFolder(c, dir) }
 	if m.Path != "." {
-		check = nil // clip is of the projector beside a model, which the hub gives for some repositories
+		check = nil // clip is the architecture of a projector, which the hub gives for some repositories
 		if a := l.Architecture; a != "" && a != "clip" && !model.Runs(a) && !model.IsHead(a) {
 			return l, m, "", fmt.Errorf("%s: grove does not run architecture %s", name.Repo, command.PlainText(a))
 		}
@@ -177,10 +177,10 @@ func checkFolder(c *hub.Client, dir string) error {
 	return err
 }
 
-// hubBars show how far the stages of a fetch are.
+// hubBars show the progress of the stages of a fetch.
 type hubBars map[string]*command.Progress
 
-// newHubBars lets a client show progress and notes.
+// newHubBars makes a client show progress and notes.
 func newHubBars(p *command.Program, c *hub.Client) hubBars {
 	bars, last := hubBars{}, ""
 	c.Progress = func(stage string, done, total int64) {
@@ -203,7 +203,7 @@ func (b hubBars) end() {
 	}
 }
 
-// parseHubModel reads a model's name and the environment.
+// parseHubModel parses a model's name and reads the environment.
 func parseHubModel(p *command.Program, text string) (hub.Name, *hub.Client, error) {
 	name, ok := hub.ParseName(text)
 	if !ok {

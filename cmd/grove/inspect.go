@@ -31,17 +31,17 @@ type contents struct {
 	File         string        `json:"file"`
 	Format       string        `json:"format"`
 	Bytes        int64         `json:"bytes"`
-	Parts        int           `json:"parts,omitempty"` // files of a split model
+	Parts        int           `json:"parts,omitempty"` // number of files of a split model
 	Architecture string        `json:"architecture,omitempty"`
 	Name         string        `json:"name,omitempty"`
-	Parameters   int64         `json:"parameters"`        // elements of all tensors
-	Padding      int64         `json:"padding,omitempty"` // how many of them are padding
+	Parameters   int64         `json:"parameters"`        // number of elements in all tensors
+	Padding      int64         `json:"padding,omitempty"` // number of these that are padding
 	Metadata     []metaEntry   `json:"metadata"`
 	Tensors      []tensorEntry `json:"tensors,omitempty"`
 	Types        []typeTotal   `json:"types"`
-	Memory       *memoryUse    `json:"memory,omitempty"` // of a model that grove runs
+	Memory       *memoryUse    `json:"memory,omitempty"` // for a model that grove runs
 	Notes        []string      `json:"notes,omitempty"`
-	count        int           // tensors
+	count        int           // number of tensors
 }
 
 type metaEntry struct {
@@ -85,7 +85,7 @@ func (c *contents) addTensor(t tensorEntry, keep bool) {
 	c.Types = append(c.Types, typeTotal{t.Type, 1, t.Bytes})
 }
 
-// mainType is the type most of the tensors' bytes have.
+// mainType returns the type that accounts for most of the tensors' bytes.
 func (c *contents) mainType() string {
 	best := typeTotal{}
 	for _, t := range c.Types {
@@ -155,7 +155,7 @@ func shapeText(shape []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", " × "), "[]")
 }
 
-// several counts things: 1 tensor, 2 tensors.
+// several returns a number of things in words: 1 tensor, 2 tensors.
 func several(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -10,10 +10,10 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// memoryUse is what a model's weights take when it is open.
+// memoryUse is the memory that an open model's weights take.
 type memoryUse struct {
 	Bytes    int64        `json:"bytes"`
-	OverFile float64      `json:"over_file"` // Bytes over those of the file
+	OverFile float64      `json:"over_file"` // Bytes divided by those of the file
 	Types    []typeMemory `json:"types"`
 }
 
@@ -25,7 +25,7 @@ type typeMemory struct {
 	Bytes     int64  `json:"bytes"` // in memory
 }
 
-// addMemory adds what the model at path takes, or a note of why grove does not run it.
+// addMemory adds the memory that the model at path takes, or a note of why grove does not run it.
 func (c *contents) addMemory(path string) {
 	types, err := model.ReadMemory(path)
 	if err != nil {

@@ -98,16 +98,16 @@ func readGGUF(path string, tensors, full bool) (*contents, error) {
 	return c, err
 }
 
-// isList tells the tensors that are lists of tokens, in heads' files, from weights.
+// isList reports whether a tensor in a head's file is a list of tokens, and not weights.
 func isList(name string) bool {
 	return name == headfile.TokensName || name == headfile.MemberName || name == "masked_embedding.token_ordering"
 }
 
-// few is how many elements of a long array are shown.
+// few is the number of elements shown of a long array.
 const few = 6
 
-// plainValue makes a metadata value one that encodes as JSON. A long array that is not wanted
-// whole becomes its length and first elements.
+// plainValue converts a metadata value to one that encodes as JSON. A long array, unless full is
+// set, becomes its length and first elements.
 func plainValue(v gguf.Value, full bool) any {
 	if vs, ok := gguf.As[[]gguf.Value](v); ok {
 		n := len(vs)
@@ -146,7 +146,7 @@ func plainValue(v gguf.Value, full bool) any {
 	return f
 }
 
-// readSafetensors describes a file of tensors alone, in the format named.
+// readSafetensors describes a file that has only tensors, in the named format.
 func readSafetensors(path, format string, tensors, full bool) (*contents, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -197,7 +197,7 @@ func readFolder(path string, tensors, full bool) (*contents, error) {
 	defer f.Close()
 	head := heads.Is(registry.Head{Name: path})
 	if head {
-		c.noteHead(path) // whose tokens are its target's
+		c.noteHead(path) // its tokens are its target's
 	} else if _, err := os.Stat(filepath.Join(path, "tokenizer.json")); err != nil {
 		c.note("no tokenizer.json: the model reads and writes token ids only")
 	}
@@ -205,7 +205,7 @@ func readFolder(path string, tensors, full bool) (*contents, error) {
 	if !head {
 		c.addMemory(path)
 	}
-	if c.Memory == nil { // what runs may have types that opening decodes
+	if c.Memory == nil { // a model that runs may have types that are decoded when it is opened
 		c.noteTypes(f)
 	}
 	return c, nil
@@ -238,7 +238,7 @@ func (c *contents) addConfig(data []byte, full bool) error {
 	return err
 }
 
-// noteHead says what a file is that is a drafter's head, or why it is none that grove runs.
+// noteHead notes what a drafter's head is, or why grove does not run it.
 func (c *contents) noteHead(path string) {
 	text, err := heads.Describe(registry.Head{Name: path})
 	if err != nil {
@@ -248,7 +248,7 @@ func (c *contents) noteHead(path string) {
 	c.note("a drafter's head. %s", text)
 }
 
-// note adds a remark; those beyond a few are of the same kind and left out.
+// note adds a remark. It drops those beyond a few: they are of the same kind.
 func (c *contents) note(format string, args ...any) {
 	if len(c.Notes) < few {
 		c.Notes = append(c.Notes, fmt.Sprintf(format, args...))
@@ -265,7 +265,7 @@ func compactJSON(v any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// shorten makes text one line that a terminal can show.
+// shorten makes text a single line that a terminal can show.
 func shorten(text string, full bool) string { return command.PlainText(clip(text, full)) }
 
 // clip cuts long text, unless it is wanted in full.
@@ -281,7 +281,7 @@ func clip(text string, full bool) string {
 	return text[:n] + " …"
 }
 
-// fileBytes is the size of the file at path, or of all parts of a split one.
+// fileBytes returns the size of the file at path, or of all parts of a split one.
 func fileBytes(path string, parts int) (int64, error) {
 	var total int64
 	for i := range max(1, parts) {

@@ -15,14 +15,14 @@ import (
 	"github.com/grovellm/grove/internal/command"
 )
 
-// lineReader reads a person's lines, or a program's.
+// lineReader reads lines from a person or a program.
 type lineReader interface {
 	read(ctx context.Context) (string, error) // io.EOF when there are no more
 	interactive() bool                        // a person reads and may interrupt
 }
 
-// openLines returns the reader that suits standard input: with editing and history on a terminal. There the first
-// Ctrl-C clears the line and says what leaves, if that is not empty.
+// openLines returns the reader that suits standard input: with editing and history on a terminal.
+// There the first Ctrl-C clears the line and, unless leaves is empty, prints what leaves.
 func openLines(p *command.Program, prompt, leaves string) lineReader {
 	if in, ok := p.Stdin.(*os.File); ok && command.IsTerminal(in) && command.IsTerminal(p.Stdout) {
 		k := &keys{in: bufio.NewReader(in), Writer: p.Stdout}
@@ -35,8 +35,8 @@ func openLines(p *command.Program, prompt, leaves string) lineReader {
 	return newPlainLines(p.Stdin)
 }
 
-// editor edits lines on a terminal, which is in raw mode only meanwhile, so that Ctrl-C is a signal while
-// the model speaks.
+// editor edits lines on a terminal. The terminal is in raw mode only while a line is read, so that
+// Ctrl-C is a signal while the model speaks.
 type editor struct {
 	fd   int
 	t    *term.Terminal
@@ -53,10 +53,10 @@ func (e *editor) read(ctx context.Context) (text string, err error) {
 	defer term.Restore(e.fd, old)
 	defer func() {
 		if err != nil {
-			io.WriteString(e.keys, "\r\n") // what follows does not stand behind the prompt
+			io.WriteString(e.keys, "\r\n") // further output must not follow the prompt
 		}
 	}()
-	_ = e.t.SetSize(command.TerminalSize(e.keys.Writer)) // not of the input: Windows knows no size of that
+	_ = e.t.SetSize(command.TerminalSize(e.keys.Writer)) // not the input's size: Windows has none for that
 	e.t.SetBracketedPasteMode(true)
 	defer e.t.SetBracketedPasteMode(false)
 	came := make(chan readLine, 1)
@@ -64,18 +64,18 @@ func (e *editor) read(ctx context.Context) (text string, err error) {
 	select {
 	case line := <-came:
 		return line.text, line.err
-	case <-ctx.Done(): // the program ends, and with it the one that waits for a key
+	case <-ctx.Done(): // the program ends, and with it the goroutine that waits for a key
 		return "", ctx.Err()
 	}
 }
 
-// line reads what Enter ends.
+// line reads up to Enter.
 func (e *editor) line() readLine {
 	var text strings.Builder
 	for {
 		line, err := e.t.ReadLine() // Ctrl-C and Ctrl-D are io.EOF
 		if e.keys.cleared {
-			text.Reset() // of the lines that were pasted before
+			text.Reset() // and the lines pasted before
 			e.keys.cleared = false
 		}
 		text.WriteString(line)
@@ -85,26 +85,26 @@ func (e *editor) line() readLine {
 		if !e.keys.pasting {
 			return readLine{text.String(), nil}
 		}
-		text.WriteByte('\n') // a pasted text of several lines is one turn, with what is typed around it
+		text.WriteByte('\n') // a pasted text of several lines is one turn, along with any typed text around it
 	}
 }
 
-// keys are what a person types and pastes, read up to the end of a line at most: so pasting is about the last line.
-// The terminal's own word, term.ErrPasteIndicator, is silent on a line that was typed in part.
+// keys are a person's keys, typed or pasted, read no further than the end of a line: so pasting refers to the
+// last line. The terminal's own signal, term.ErrPasteIndicator, is missing for a line that was partly typed.
 type keys struct {
 	io.Writer
 	in      *bufio.Reader
-	last    string // of what was read, as long as the mark of a paste
-	pasting bool   // more of a pasted text follows
-	cleared bool   // by Ctrl-C, what was typed and pasted so far
-	hint    func() // says what leaves, at the first Ctrl-C; nil: that leaves
+	last    string // the last characters read, at most as many as a paste's mark has
+	pasting bool   // more pasted text follows
+	cleared bool   // Ctrl-C cleared the text typed and pasted so far
+	hint    func() // shows how to leave, at the first Ctrl-C; if nil, Ctrl-C leaves
 }
 
-// The keys of a terminal's line that clear it.
+// The control keys that clear a terminal's line.
 const (
 	ctrlC = 3
-	ctrlE = 5  // go to its end
-	ctrlU = 21 // delete all before
+	ctrlE = 5  // go to the end of the line
+	ctrlU = 21 // delete everything before the cursor
 )
 
 func (k *keys) Read(b []byte) (n int, err error) {
@@ -120,14 +120,14 @@ func (k *keys) Read(b []byte) (n int, err error) {
 		k.last += string(b[n : n+1])
 		k.last = k.last[max(0, len(k.last)-len("\x1b[200~")):]
 		k.pasting = k.last == "\x1b[200~" || k.pasting && k.last != "\x1b[201~"
-		if !strings.HasSuffix(k.last, "\r\n") { // one end of a line
+		if !strings.HasSuffix(k.last, "\r\n") { // these two are one line end
 			n++
 		}
 	}
 	return n, nil
 }
 
-// plainLines reads lines from anything. Reading happens beside, so that it can be interrupted.
+// plainLines reads lines from any input. It reads in another goroutine, so that a read can be interrupted.
 type plainLines struct{ lines chan readLine }
 
 type readLine struct {

@@ -1,5 +1,5 @@
-// Command grove runs language models with tree speculation: it drafts trees of tokens, verifies
-// a whole tree in one pass of the model and keeps the longest branch the model agrees with.
+// Command grove runs language models with tree speculation: it drafts trees of tokens, verifies a
+// whole tree in one pass of the model and keeps the longest branch that the model agrees with.
 //
 // Exit status: 0 done, 1 failed or a check found a mismatch, 2 wrong usage, 130 interrupted.
 package main

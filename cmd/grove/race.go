@@ -21,14 +21,14 @@ type lane struct {
 	title  string
 	chunks iter.Seq2[grove.Chunk, error]
 
-	result *grove.Result // its time is that of this lane alone
+	result *grove.Result // its times are this lane's only
 	pieces []grove.Piece
 	all    int           // tokens so far
-	tokens int           // of these, those after the first round
-	clock  time.Duration // that they took
+	tokens int           // tokens after the first round
+	clock  time.Duration // time that these tokens took
 }
 
-// perSecond is the lane's speed, the prompt and the first token left out.
+// perSecond returns the lane's speed, without the prompt and the first token.
 func (l *lane) perSecond() float64 {
 	if l.clock == 0 {
 		return 0
@@ -36,14 +36,14 @@ func (l *lane) perSecond() float64 {
 	return float64(l.tokens) / l.clock.Seconds()
 }
 
-// speed says how far the lane is.
+// speed returns the lane's progress as text.
 func (l *lane) speed() string {
 	return fmt.Sprintf("%d tokens, %.1f tokens/s", l.all, l.perSecond())
 }
 
-// race runs lanes to their ends. They take turns, a round at a time: the lane that has had the
-// least time goes on. So each advances as it would alone, what slows the machine down slows all of
-// them, and a lane is charged for its rounds only. after is called after each round.
+// race runs lanes to their ends. They take turns, a round at a time: the lane that has used the least
+// time goes next. So each advances as it would alone, anything that slows the machine down slows all
+// of them, and a lane is charged only for its own rounds. after is called after each round.
 func race(lanes []*lane, after func()) error {
 	var nexts []func() (grove.Chunk, error, bool)
 	for _, l := range lanes {
@@ -72,7 +72,7 @@ func race(lanes []*lane, after func()) error {
 		if err != nil {
 			return err
 		}
-		if begun[at] { // the time to the first token is the prompt's
+		if begun[at] { // the time to the first token depends on the prompt
 			l.clock += took
 			l.tokens += len(c.Tokens)
 		}
@@ -87,18 +87,18 @@ func race(lanes []*lane, after func()) error {
 	}
 }
 
-// leastLane is the columns that a lane needs to be readable, and frameTime the time between two frames.
+// leastLane is the number of columns that a lane needs to be readable, and frameTime the time between two frames.
 const (
 	leastLane = 36
 	frameTime = 40 * time.Millisecond
 )
 
-// screen redraws two lanes in place: side by side where there is room, else one above the other.
+// screen redraws two lanes in place: side by side if there is room, otherwise one above the other.
 type screen struct {
 	w       io.Writer
 	style   command.Style
 	width   int // of a lane
-	height  int // lines of a lane's text at most
+	height  int // maximum number of lines of a lane's text
 	stacked bool
 
 	lines int // of a lane's text, in the last frame
@@ -106,7 +106,7 @@ type screen struct {
 	drawn time.Time
 }
 
-// newScreen returns nil where nothing can be redrawn.
+// newScreen returns nil if nothing can be redrawn.
 func newScreen(p *command.Program) *screen {
 	width, height := command.TerminalSize(p.Stdout)
 	switch {
@@ -137,14 +137,14 @@ func (s *screen) draw(lanes []*lane) {
 	io.WriteString(s.w, b.String())
 }
 
-// drawSoon draws where the last frame was long enough ago.
+// drawSoon draws a frame if the last one was long enough ago.
 func (s *screen) drawSoon(lanes []*lane) {
 	if time.Since(s.drawn) >= frameTime {
 		s.draw(lanes)
 	}
 }
 
-// frame is the lines of all lanes: title, the end of the text, speed. It never shrinks.
+// frame returns the lines of all lanes: title, the end of the text, speed. It never shrinks.
 func (s *screen) frame(lanes []*lane) (frame []string) {
 	texts := make([][]string, len(lanes))
 	for i, l := range lanes {
@@ -172,7 +172,7 @@ func (s *screen) frame(lanes []*lane) (frame []string) {
 	return frame
 }
 
-// fit cuts or fills text to the width of a column.
+// fit cuts or pads text to the width of a column.
 func (s *screen) fit(text string) string {
 	n := utf8.RuneCountInString(text)
 	if n > s.width {
@@ -181,7 +181,7 @@ func (s *screen) fit(text string) string {
 	return text + strings.Repeat(" ", s.width-n)
 }
 
-// wrap breaks text into lines of a column's width, filled with spaces; what was drafted is coloured.
+// wrap breaks text into lines of a column's width, padded with spaces. It colours drafted text.
 func (s *screen) wrap(pieces []grove.Piece) []string {
 	var lines []string
 	var line strings.Builder
@@ -210,7 +210,7 @@ func (s *screen) wrap(pieces []grove.Piece) []string {
 				text = strings.Repeat(" ", 4-column%4)
 			}
 			for _, c := range text {
-				columns := uniseg.StringWidth(string(c)) // 2 of a Chinese character
+				columns := uniseg.StringWidth(string(c)) // 2 for a Chinese character
 				if column+columns > s.width {
 					flush()
 					end()

@@ -92,7 +92,7 @@ func (cmd *ranksCmd) Run(p *command.Program) error {
 	return nil
 }
 
-// generate returns tokens that the model generates after beginnings of the set's rows, in batches.
+// generate returns tokens that the model generates after the beginnings of the set's rows, in batches.
 func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set, bar *command.Progress) ([]int32, error) {
 	const batch, length = 16, 256
 	l, err := speculate.New(speculate.Model(m), nil, speculate.Options{})
@@ -114,7 +114,7 @@ func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set
 		}
 		for number := first; number < first+batch; number++ {
 			prompt := make([]int32, cmd.Prompt)
-			// By the golden ratio: from everywhere, whatever their number.
+			// By the golden ratio: the rows are spread evenly, whatever their number.
 			set.Read(prompt, int(uint64(number)*0x9e3779b97f4a7c15>>16%uint64(set.Len())))
 			s, err := l.Start(prompt, speculate.Request{Sampling: sample.Params{Temperature: cmd.Temp, Seed: uint64(number)},
 				MaxTokens: n, End: m.Tokenizer.IsEOG})

@@ -109,18 +109,18 @@ func plain(drafter string) bool { return drafter == "" || drafter == registry.Pl
 // printer prints a generation as it comes.
 type printer struct {
 	p      *command.Program
-	name   string // of the model, for the figures
-	padded int64  // parameters of padding
+	name   string // the model's, for the figures
+	padded int64  // number of padding parameters
 
-	whole bool // print nothing until the text is there whole
-	late  bool // print text at the end, out of the way of what is shown meanwhile
+	whole bool // print nothing until the text is complete
+	late  bool // print the text at the end, out of the way of other output
 	last  byte // of the text so far
 	all   strings.Builder
-	kept  []grove.Piece // what is printed late
+	kept  []grove.Piece // pieces to print late
 }
 
-// stream prints chunks as they come and returns the result. The text of a generation that is interrupted stays, on
-// lines of its own.
+// stream prints chunks as they arrive and returns the result. The text of an interrupted generation
+// remains, on lines of its own.
 func (o *printer) stream(chunks iter.Seq2[grove.Chunk, error]) (*grove.Result, error) {
 	for chunk, err := range chunks {
 		if err == nil {
@@ -156,7 +156,7 @@ func (o *printer) chunk(c grove.Chunk) error {
 	return o.print(c.Pieces)
 }
 
-// print writes text, what was drafted apart from the model's own.
+// print writes text, and distinguishes drafted text from the model's own.
 func (o *printer) print(pieces []grove.Piece) error {
 	terminal, style := command.IsTerminal(o.p.Stdout), o.p.Style(o.p.Stdout)
 	for _, piece := range pieces {
@@ -183,7 +183,7 @@ func (o *printer) newline() {
 	o.last = '\n'
 }
 
-// finish says how it ended, with figures when asked for.
+// finish prints how the generation ended, with figures if asked for.
 func (o *printer) finish(r *grove.Result, c *comparison, stats bool) error {
 	if o.p.JSON {
 		return o.p.PrintJSON(doneLine(r, c, stats, o.padded))

@@ -60,7 +60,7 @@ type serveCmd struct {
 	MaxTokens    int            `help:"Tokens of a choice; 0 means until the context is full." default:"0" placeholder:"N" group:"Limits"`
 	MaxTime      time.Duration  `help:"Time of a request, waiting included (${default})." default:"1h" placeholder:"TIME" group:"Limits"`
 
-	base grove.Options // with which models are opened
+	base grove.Options // the options for opening models
 }
 
 func (serveCmd) Help() string {
@@ -84,7 +84,7 @@ Examples:
 func (cmd *serveCmd) Run(p *command.Program) error {
 	log := newLogger(p)
 	slog.SetDefault(log)           // engines log panics there
-	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may end before the server
+	signal.Ignore(syscall.SIGPIPE) // the reader of the log may end before the server
 	o, err := cmd.options(log)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (cmd *serveCmd) Run(p *command.Program) error {
 	switch {
 	case cmd.KeepAlive != nil:
 		o.KeepAlive = max(*cmd.KeepAlive, -1)
-		o.KeepAlive = cmp.Or(o.KeepAlive, 1) // 0 is the default there
+		o.KeepAlive = cmp.Or(o.KeepAlive, 1) // 0 means the default there
 	case len(sources) == 1:
 		o.KeepAlive = -1
 	}
@@ -142,7 +142,7 @@ func (cmd *serveCmd) Run(p *command.Program) error {
 	return <-served
 }
 
-// options are those of the server.
+// options returns the server's options.
 func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 	o = serve.Options{CORS: cmd.CORS, Hosts: cmd.AllowHost, Log: log, LogPrompts: cmd.LogPrompts, NoStore: cmd.NoStore,
 		Waiting: cmd.Queue, Objectives: cmd.Objective}
@@ -199,7 +199,7 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 	return o, nil
 }
 
-// printAddress tells where the server listens.
+// printAddress prints where the server listens.
 func printAddress(p *command.Program, l net.Listener, secure bool) error {
 	url := "http://" + l.Addr().String()
 	if secure {
@@ -214,7 +214,7 @@ func printAddress(p *command.Program, l net.Listener, secure bool) error {
 	return err
 }
 
-// newLogger writes to standard error.
+// newLogger returns a logger that writes to standard error.
 func newLogger(p *command.Program) *slog.Logger {
 	o := &slog.HandlerOptions{}
 	if p.Verbose {
@@ -226,8 +226,8 @@ func newLogger(p *command.Program) *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.Stderr, o))
 }
 
-// closeAtSecondSignal closes s at a signal after the one that ended ctx, until the function that it
-// returns is called.
+// closeAtSecondSignal closes s at a signal after the one that ended ctx, until the returned
+// function is called.
 func closeAtSecondSignal(ctx context.Context, s *serve.Server) (end func()) {
 	again := make(chan os.Signal, 1)
 	done := make(chan struct{})
@@ -248,7 +248,7 @@ func closeAtSecondSignal(ctx context.Context, s *serve.Server) (end func()) {
 	return func() { close(done) }
 }
 
-// readKeys reads a file of keys. Empty lines and lines that begin with # are no keys.
+// readKeys reads a file of keys. It skips empty lines and lines that begin with #.
 func readKeys(path string) (keys []string, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// sources are the models that the flags name.
+// sources returns the models that the flags name.
 func (cmd *serveCmd) sources(p *command.Program, log *slog.Logger) ([]serve.Source, error) {
 	base := grove.Options{Parallel: cmd.Parallel, Queue: cmd.Queue}
 	var err error
@@ -51,7 +51,7 @@ func (cmd *serveCmd) sources(p *command.Program, log *slog.Logger) ([]serve.Sour
 	return sources, nil
 }
 
-// source is a model as the server loads it; alone says that it is the only one.
+// source returns a model as the server loads it; alone reports whether it is the only one.
 func (cmd *serveCmd) source(p *command.Program, m catalog.Model, alone bool) (serve.Source, error) {
 	bytes, err := m.Bytes()
 	if m.Path == "" {
@@ -66,7 +66,7 @@ func (cmd *serveCmd) source(p *command.Program, m catalog.Model, alone bool) (se
 			return cmd.load(p, m, cmd.OpenFlags, cmd.base)
 		}
 		base := cmd.base
-		base.ChatTemplate = ""                     // that of a flag is the first model's
+		base.ChatTemplate = ""                     // a flag's template is for the first model
 		base.Progress = func(done, total int64) {} // the log says what is loaded
 		if base.CacheDir != "" {
 			base.CacheDir = filepath.Join(base.CacheDir, m.Name)
@@ -80,12 +80,12 @@ func (cmd *serveCmd) source(p *command.Program, m catalog.Model, alone bool) (se
 	return serve.Source{Name: m.Name, Bytes: bytes, Load: load}, nil
 }
 
-// pull fetches a model that a client names, for the server to serve. Ollama's clients write names
-// on the hub with its host.
+// pull fetches a model that a client names, for the server to serve. Ollama's clients include the
+// hub's host in a model's name.
 func (cmd *serveCmd) pull(p *command.Program, log *slog.Logger) serve.Puller {
 	return func(ctx context.Context, text string, progress func(stage string, done, total int64)) (s serve.Source,
 		err error) {
-		shown := strings.TrimSuffix(text, ":latest") // as clients go on to call it
+		shown := strings.TrimSuffix(text, ":latest") // as clients will call it
 		text = shown
 		for _, host := range []string{"hf.co/", "huggingface.co/"} {
 			text = strings.TrimPrefix(text, host)
@@ -113,7 +113,7 @@ func (cmd *serveCmd) pull(p *command.Program, log *slog.Logger) serve.Puller {
 
 // find lists the models that -m names, with what drafts for each.
 func (cmd *serveCmd) find(log *slog.Logger) (list []catalog.Model, err error) {
-	cmd.Model = slices.DeleteFunc(cmd.Model, func(path string) bool { return path == "" }) // of an empty variable
+	cmd.Model = slices.DeleteFunc(cmd.Model, func(path string) bool { return path == "" }) // from an empty variable
 	for _, path := range cmd.Model {
 		found, notes, err := catalog.Find(path)
 		if err != nil {
@@ -153,7 +153,7 @@ func (cmd *serveCmd) find(log *slog.Logger) (list []catalog.Model, err error) {
 	return list, nil
 }
 
-// embeddedBytes is the memory that the models in the program take.
+// embeddedBytes returns the memory that the models in the program take.
 func embeddedBytes() int64 {
 	n := len(models.Target()) + len(models.Draft())
 	for _, head := range models.Heads() {
@@ -162,8 +162,8 @@ func embeddedBytes() int64 {
 	return int64(n)
 }
 
-// foldersOf are the flags with a folder for one of several models wherever one is kept for a model:
-// two models cannot write to one.
+// foldersOf returns the flags for one of several models: folders that models write to get a
+// subfolder for each, because two models cannot write to one.
 func (cmd *serveCmd) foldersOf(model string) command.OpenFlags {
 	open := cmd.OpenFlags
 	for _, dir := range []*string{&open.Adapt, &open.Learned, &open.Memory} {
@@ -174,7 +174,7 @@ func (cmd *serveCmd) foldersOf(model string) command.OpenFlags {
 	return open
 }
 
-// load opens a model, and refuses a drafter that cannot run before a request does.
+// load opens a model, and refuses a drafter that cannot run, before any request does.
 func (cmd *serveCmd) load(p *command.Program, m catalog.Model, open command.OpenFlags,
 	o grove.Options) (*serve.Model, error) {
 	open.Name = m.Name

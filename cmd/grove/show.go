@@ -18,7 +18,7 @@ type treeView struct {
 	w     io.Writer
 	text  func(token int32) string
 	style command.Style
-	width int // of the terminal; 0 for no bound
+	width int // the terminal's; 0 for no bound
 }
 
 func newTreeView(p *command.Program, m *grove.Model) *treeView {
@@ -26,7 +26,7 @@ func newTreeView(p *command.Program, m *grove.Model) *treeView {
 	return &treeView{w: p.Stderr, text: command.TokenText(m), style: p.Style(p.Stderr), width: width}
 }
 
-// round draws one.
+// round draws one round.
 func (v *treeView) round(r inside.Round) {
 	title := v.style.Title(fmt.Sprintf("round %d:", r.Stats.Rounds))
 	if r.Tree.Len() == 1 {
@@ -39,17 +39,17 @@ func (v *treeView) round(r inside.Round) {
 	fmt.Fprintf(v.w, "next: %q\n\n", v.text(r.Next))
 }
 
-// draw draws a tree, with the path that was accepted.
+// draw draws a tree, and marks the accepted path.
 func (v *treeView) draw(t *tree.Tree, path []int32) {
 	for line := range strings.Lines(t.Render(v.text, marked(path))) {
 		io.WriteString(v.w, v.line(line))
 	}
 }
 
-// node matches a drawn node: its quoted token, its chance, and the mark of an accepted one.
+// node matches a drawn node: its quoted token, its probability, and the mark of an accepted one.
 var node = regexp.MustCompile(`"(?:[^"\\]|\\.)*"(?: \d+%)?( \*)?`)
 
-// line clips a line to the terminal and colours its nodes.
+// line clips a line to the terminal's width and colours its nodes.
 func (v *treeView) line(line string) string {
 	if v.width > 1 && utf8.RuneCountInString(line) > v.width {
 		line = string([]rune(line)[:v.width-2]) + "…\n"
@@ -68,7 +68,7 @@ func (v *treeView) line(line string) string {
 	})
 }
 
-// marked reports the nodes of a path but for its root, which was there before.
+// marked reports the nodes of a path, except its root, which was there before.
 func marked(path []int32) func(int) bool {
 	return func(node int) bool {
 		for _, i := range path {

@@ -16,7 +16,7 @@ import (
 	"github.com/grovellm/grove/internal/speculate"
 )
 
-// comparison is a request decoded with its drafter and plainly, in turn.
+// comparison is a request decoded with its drafter and plainly, taking turns.
 type comparison struct {
 	Drafted   *grove.Result // the median of its runs, by time
 	Plain     *grove.Result
@@ -26,7 +26,7 @@ type comparison struct {
 	Sampled bool // by a rule under which the tokens are another sample: they may differ
 }
 
-// speedup compares the time from one token to the next; it is 0 where there was none.
+// speedup compares the times per token. It is 0 if there were none.
 func (c *comparison) speedup() float64 {
 	if inside.Stats(c.Drafted).PerToken() == 0 {
 		return 0
@@ -34,7 +34,7 @@ func (c *comparison) speedup() float64 {
 	return inside.Stats(c.Plain).PerToken().Seconds() / inside.Stats(c.Drafted).PerToken().Seconds()
 }
 
-// comparing is about how long a comparison may take: short runs vary much, so they are repeated within it.
+// comparing is roughly how long a comparison may take: short runs vary a lot, so they are repeated within this time.
 const (
 	comparing = 10 * time.Second
 	mostRuns  = 5
@@ -43,8 +43,8 @@ const (
 // generator generates for a prompt.
 type generator func(context.Context, grove.Request) iter.Seq2[grove.Chunk, error]
 
-// compare decodes the request plainly, and, where that takes little time, both ways several times
-// in turn. first is the drafted run that the user saw; where texts are kept, other runs would find that one's.
+// compare decodes the request plainly, and, if that takes little time, both ways several times, taking turns.
+// first is the drafted run that the user saw; if texts are kept, further runs would find that run's text.
 func compare(ctx context.Context, p *command.Program, generate generator, r grove.Request,
 	first *grove.Result, kept bool) (*comparison, error) {
 	c := &comparison{Runs: mostRuns, Different: -1}
@@ -81,13 +81,13 @@ func compare(ctx context.Context, p *command.Program, generate generator, r grov
 		bar.Set(int64(i+1), int64(c.Runs))
 	}
 	if c.Runs > 1 {
-		drafted = drafted[1:] // the first one's time includes printing
+		drafted = drafted[1:] // the first run's time includes printing
 	}
 	c.Drafted, c.Plain = medianRun(drafted), medianRun(plain)
 	return c, nil
 }
 
-// differ is the first place where a and b differ, -1 for none.
+// differ returns the first position where a and b differ, or -1.
 func differ(a, b []int32) int {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
@@ -105,7 +105,7 @@ func medianRun(rs []*grove.Result) *grove.Result {
 	return rs[len(rs)/2]
 }
 
-// perSecond is the speed of decoding, reading the prompt left out.
+// perSecond returns the speed of decoding, without reading the prompt.
 func perSecond(s *speculate.Stats) float64 {
 	if s.PerToken() == 0 {
 		return 0
@@ -178,7 +178,7 @@ func printStats(w io.Writer, name string, r *grove.Result, c *comparison) error 
 	return printDepths(w, s)
 }
 
-// printDepths writes what became of nodes by their depth.
+// printDepths writes the fate of nodes by their depth.
 func printDepths(w io.Writer, s *speculate.Stats) error {
 	if s.Drafted == 0 {
 		return nil
@@ -218,7 +218,7 @@ type statsJSON struct {
 	PlainRounds   int         `json:"plain_rounds"`
 	Tau           float64     `json:"tau"`
 	Proposed      int         `json:"proposed"` // nodes
-	Drafted       int         `json:"drafted"`  // of those, verified
+	Drafted       int         `json:"drafted"`  // verified nodes
 	Accepted      int         `json:"accepted"`
 	AcceptRate    float64     `json:"accept_rate"`
 	NodesPerRound float64     `json:"nodes_per_round"`
@@ -235,9 +235,9 @@ type statsJSON struct {
 	RestS         float64     `json:"rest_s"`
 }
 
-// depthJSON counts at one depth; the first is depth 1.
+// depthJSON counts nodes at one depth. The first depth is 1.
 type depthJSON struct {
-	Rounds   int `json:"rounds"` // whose tree had a node there
+	Rounds   int `json:"rounds"` // rounds whose tree had a node there
 	Drafted  int `json:"drafted"`
 	Accepted int `json:"accepted"`
 }
@@ -262,7 +262,7 @@ type done struct {
 	Done       bool         `json:"done"`
 	Finish     grove.Finish `json:"finish"`
 	Stop       string       `json:"stop,omitempty"`
-	Padding    int64        `json:"padding,omitempty"` // parameters of the model that are padding
+	Padding    int64        `json:"padding,omitempty"` // padding parameters of the model
 	Stats      *statsJSON   `json:"stats,omitempty"`
 	Plain      *statsJSON   `json:"plain,omitempty"`
 	Speedup    float64      `json:"speedup,omitempty"`

@@ -66,7 +66,7 @@ func (cmd *tokenizeCmd) Run(p *command.Program) error {
 	return t.Flush()
 }
 
-// open reads the tokenizer alone.
+// open reads only the tokenizer.
 func (cmd *tokenizeCmd) open() (*tokenizer.Tokenizer, error) {
 	if cmd.Model == "" {
 		f, err := gguf.Parse(command.Embedded, models.Target())
@@ -91,7 +91,7 @@ func (cmd *tokenizeCmd) open() (*tokenizer.Tokenizer, error) {
 	return tokenizer.FromGGUF(f)
 }
 
-// parseIDs reads ids with white space or commas between, in brackets or not.
+// parseIDs reads ids separated by white space or commas, with or without brackets.
 func parseIDs(text string, vocab int) ([]int32, error) {
 	var ids []int32
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n,[]", r) }) {

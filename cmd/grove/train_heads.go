@@ -58,7 +58,7 @@ func (c *trainHeadCmd[F, P]) Run(p *command.Program) error {
 	}
 	check := func(j train.Job) error { return j.CheckHead(P(&c.Flags)) }
 	return c.run(p, check, func(ctx context.Context, j train.Job) error {
-		j.Verifier, _ = headfile.Verifier(c.Verifier, c.Model) // empty where no file says: a note tells
+		j.Verifier, _ = headfile.Verifier(c.Verifier, c.Model) // empty if no file says: a note reports that
 		r, err := P(&c.Flags).Recipe(j.Target)
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func (c *trainHeadCmd[F, P]) Run(p *command.Program) error {
 	})
 }
 
-// trainRouterCmd varies the recipe of the shipped router: what is not given is its.
+// trainRouterCmd varies the recipe of the shipped router: flags that are not given keep its values.
 type trainRouterCmd struct {
 	overFlags `recipe:"-"`
 	Head      string `recipe:"-" help:"Its EAGLE head: a folder below --dir that grove train eagle wrote, or a file (${default})." default:"eagle" placeholder:"NAME"`

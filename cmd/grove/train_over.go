@@ -18,7 +18,7 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// overFlags say which model a head or a router is trained for, and on what text.
+// overFlags specify which model a head or a router is trained for, and on what text.
 type overFlags struct {
 	Model        string        `short:"m" hub:"" env:"GROVE_MODEL" help:"Model to train for: a GGUF file, Hugging Face folder, or ORG/REPO; default: grove's small model." placeholder:"FILE" group:"Model"`
 	Dir          string        `help:"Folder for text, checkpoints and heads; default: named after the model." placeholder:"DIR"`
@@ -89,7 +89,7 @@ func (f *overFlags) run(p *command.Program, check func(j train.Job) error,
 	})
 }
 
-// runOwn runs a stage for the target of --dir, which is trained where it is not there yet.
+// runOwn runs a stage for the target of --dir, and trains the target first if it is not there.
 func (f *overFlags) runOwn(p *command.Program, features int64, check func(j train.Job) error,
 	stage func(ctx context.Context, j train.Job) error) error {
 	if f.Model != "" || len(f.Text) > 0 || f.Prompts != "" || f.Teacher != "" {
@@ -114,7 +114,7 @@ func (f *overFlags) runOwn(p *command.Program, features int64, check func(j trai
 	})
 }
 
-// openFeatures opens the folder of what the target computes of texts.
+// openFeatures opens the folder of features that the target computes from texts.
 func openFeatures(j *train.Job, limit int64) (err error) {
 	if limit > 0 {
 		j.Features, err = train.OpenFeatures(filepath.Join(j.Dir, "features"), limit, j.Note)
@@ -141,7 +141,7 @@ func (f *overFlags) check() error {
 	return nil
 }
 
-// dir is the folder of the job.
+// dir returns the job's folder.
 func (f *overFlags) dir() string {
 	if f.Dir != "" || f.Model == "" {
 		return cmp.Or(f.Dir, command.Embedded+"-heads")
@@ -156,7 +156,7 @@ func (f *overFlags) dir() string {
 // answers reports whether a model or a server is to write the job's text before training.
 func (f *overFlags) answers() bool { return len(f.Text) == 0 || f.Teacher != "" }
 
-// answer makes the job's text of conversations, where the model, or a server of it, is to answer prompts.
+// answer makes the job's text of conversations, if the model, or a server of it, is to answer prompts.
 func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) (err error) {
 	if !f.answers() {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/grovellm/grove"
 )
 
-// promptLine is a line of a file of prompts, in the forms that people have: the messages of a conversation (OpenAI's,
-// or ShareGPT's "conversations"), the user's turns, or one prompt.
+// promptLine is a line of a file of prompts, in the forms that are in use: the messages of a
+// conversation (OpenAI's, or ShareGPT's "conversations"), the user's turns, or one prompt.
 type promptLine struct {
 	Messages []struct {
 		Role    string
@@ -25,7 +25,7 @@ type promptLine struct {
 	System, Prompt, Question, Instruction, Input string
 }
 
-// spoken is the content of a message: a text, or a list of parts, of which texts count.
+// spoken is the content of a message: a text, or a list of parts, of which only texts count.
 type spoken string
 
 func (s *spoken) UnmarshalJSON(data []byte) error {
@@ -42,8 +42,8 @@ func (s *spoken) UnmarshalJSON(data []byte) error {
 
 func isUser(m grove.Message) bool { return m.Role == "user" }
 
-// messages are what the system and the user say. What the line has the assistant say is left out: the model that
-// a head learns from says its own.
+// messages returns the messages of the system and the user. It leaves out those of the assistant:
+// the model that a head learns from writes its own.
 func (p *promptLine) messages() (list []grove.Message) {
 	add := func(role, text string) {
 		switch strings.ToLower(role) {
@@ -69,14 +69,14 @@ func (p *promptLine) messages() (list []grove.Message) {
 		add("user", text)
 	}
 	for _, text := range []string{p.Prompt, p.Question, strings.TrimSpace(p.Instruction + "\n\n" + p.Input)} {
-		if !slices.ContainsFunc(list, isUser) { // a prompt beside a conversation is its first message
+		if !slices.ContainsFunc(list, isUser) { // a prompt alongside a conversation is its first message
 			add("user", text)
 		}
 	}
 	return list
 }
 
-// readPrompts reads up to n conversations of a JSONL file, of which check refuses none, or of a suite.
+// readPrompts reads up to n conversations that check accepts from a JSONL file, or from a suite.
 func readPrompts(name string, n int, check func([]grove.Message) error) (list [][]grove.Message, err error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Conversations with a model, from which a head for it learns: prompts that are given, or that the model makes up, and
-// the model's answers.
+// Conversations with a model, from which a head for it learns: prompts that are given, or that the
+// model makes up, and the model's answers.
 
 package main
 
@@ -22,20 +22,20 @@ import (
 // talker holds conversations.
 type talker struct {
 	m      *grove.Model
-	layout *layouts.Layout // of conversations; nil: prompts are texts that are continued as they are
+	layout *layouts.Layout // of conversations; if nil, prompts are texts to continue as they are
 
-	prompts      [][]grove.Message // of each conversation the messages that are given
-	ownShare     float64           // share of the conversations whose prompts are the model's own
-	ownTurns     int               // of one in four of these; the others have one turn
+	prompts      [][]grove.Message // the given messages of each conversation
+	ownShare     float64           // the fraction of conversations whose prompts the model makes up
+	ownTurns     int               // turns of one in four of these; the others have one
 	temperatures []float64         // of answers, in turn
-	longest      int               // tokens of an answer
-	longestAsk   int               // tokens of a prompt of the model's own
+	longest      int               // most tokens of an answer
+	longestAsk   int               // most tokens of a prompt that the model makes up
 
-	// say continues a prompt, and reports whether that came to an end by itself.
+	// say continues a prompt, and reports whether the continuation ended by itself.
 	say func(ctx context.Context, prompt []int32, most int, temperature float32, seed uint64) ([]int32, bool, error)
 }
 
-// source tells apart who talks, how conversations are laid out, and what settings they have.
+// source identifies who talks, how conversations are laid out, and the settings.
 func (t *talker) source(model, who string) string {
 	var templates map[string]string
 	if t.layout != nil {
@@ -44,23 +44,23 @@ func (t *talker) source(model, who string) string {
 	return train.Fingerprint([]any{templates, t.ownShare, t.ownTurns, t.temperatures, t.longest, t.longestAsk}, model, who)
 }
 
-// key tells apart what the conversation of a number is made of, whatever comes after it.
+// key identifies the contents of a numbered conversation, regardless of any after it.
 func (t *talker) key(number int) string {
 	given, kind := t.given(number)
 	return train.Fingerprint([]any{given, kind}, strconv.Itoa(number))
 }
 
-// given are a conversation's messages, none where it makes up its own. kind chooses temperature, turns and thinking.
+// given returns a conversation's given messages, none if it makes up its own. kind sets temperature, turns and thinking.
 func (t *talker) given(number int) (rest []grove.Message, kind int) {
 	before := int(float64(number) * t.ownShare)
 	if int(float64(number+1)*t.ownShare) > before {
 		return nil, before
 	}
 	at := (number - before) % len(t.prompts)
-	return t.prompts[at], at + (number-before)/len(t.prompts) // of another kind when it comes again
+	return t.prompts[at], at + (number-before)/len(t.prompts) // of another kind when it is repeated
 }
 
-// talk holds the conversation of a number.
+// talk holds the conversation with a number.
 func (t *talker) talk(ctx context.Context, number int) (talk []train.Conversation, err error) {
 	var messages []grove.Message
 	rest, kind := t.given(number)
@@ -98,13 +98,13 @@ func (t *talker) talk(ctx context.Context, number int) (talk []train.Conversatio
 		}
 		talk = append(talk, train.Conversation{Tokens: append(prompt, answer...), From: len(prompt), Greedy: temperature == 0})
 		if !ended {
-			return talk, nil // a turn that was cut short is followed by none
+			return talk, nil // no turn follows one that was cut short
 		}
 		messages = append(messages, grove.Message{Role: "assistant", Content: text})
 	}
 }
 
-// check refuses given messages that the template does, with answers between them.
+// check refuses given messages that the template refuses, with answers between them.
 func (t *talker) check(given []grove.Message) error {
 	dry := talker{m: t.m, layout: t.layout, prompts: [][]grove.Message{given}, temperatures: []float64{0}}
 	dry.say = func(context.Context, []int32, int, float32, uint64) ([]int32, bool, error) {
@@ -115,7 +115,7 @@ func (t *talker) check(given []grove.Message) error {
 	return err
 }
 
-// lay lays messages out, up to where the answer begins; without a template they are one text. A model that thinks
+// lay lays messages out, up to the beginning of the answer; without a template they are one text. A model that thinks
 // before it answers does so in every other four conversations: its thoughts can take the whole length of an answer.
 func (t *talker) lay(messages []grove.Message, thinks bool) ([]int32, error) {
 	if t.layout == nil {
@@ -136,7 +136,7 @@ func (t *talker) lay(messages []grove.Message, thinks bool) ([]int32, error) {
 	return t.layout.Encode(messages, o)
 }
 
-// end is the token that ends an answer to a prompt, as the template lays one out: often not the end of a text.
+// end returns the token that ends an answer to a prompt, by the template: often not the token that ends a text.
 func (t *talker) end(prompt []int32, messages []grove.Message) int32 {
 	tok := t.m.Tokenizer()
 	if t.layout != nil {
@@ -150,8 +150,8 @@ func (t *talker) end(prompt []int32, messages []grove.Message) int32 {
 	return tok.EOS()
 }
 
-// ask has the model make up the user's next message: what it says behind the header of the user's turn (Magpie, arXiv
-// 2406.08464). It is empty where that is no message: does not end by itself, or has no word.
+// ask makes the model write the user's next message: its text after the header of the user's turn (Magpie, arXiv
+// 2406.08464). The message is empty if the text is unusable: if it does not end by itself, or has no word.
 func (t *talker) ask(ctx context.Context, messages []grove.Message, seed uint64) (string, error) {
 	header, err := t.header(messages)
 	if err != nil || len(header) == 0 || len(header)+t.longestAsk > t.m.Context() {
@@ -169,7 +169,7 @@ func (t *talker) ask(ctx context.Context, messages []grove.Message, seed uint64)
 	return text, nil
 }
 
-// header is how a conversation goes on up to what the user says next: all that comes before it, whatever it is.
+// header returns how a conversation continues up to the user's next message: everything before it, whatever it is.
 func (t *talker) header(messages []grove.Message) ([]int32, error) {
 	var like []int32
 	for i, says := range []string{"Why", "0", "\"x\""} {
@@ -186,7 +186,7 @@ func (t *talker) header(messages []grove.Message) ([]int32, error) {
 	return like, nil
 }
 
-// sayItself is say by the model.
+// sayItself is say by the model itself.
 func (t *talker) sayItself(ctx context.Context, prompt []int32, most int, temperature float32,
 	seed uint64) ([]int32, bool, error) {
 	r := grove.Request{MaxTokens: most, Sampling: sample.Params{Temperature: temperature, Seed: seed}}

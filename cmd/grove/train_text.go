@@ -76,7 +76,7 @@ func (cmd *trainTextCmd) Run(p *command.Program) error {
 	return nil
 }
 
-// autoOf is the drafter that auto stands for where a head of a file is open, and no other.
+// autoOf returns the drafter that auto stands for if one head, from a file, is open.
 func autoOf(path string, target registry.Target) (string, error) {
 	h, err := heads.Read(registry.Head{Name: path})
 	if err != nil {
