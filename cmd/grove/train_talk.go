@@ -50,7 +50,7 @@ func (t *talker) key(number int) string {
 	return train.Fingerprint([]any{given, kind}, strconv.Itoa(number))
 }
 
-// given returns a conversation's given messages, none if it makes up its own. kind sets temperature, turns and thinking.
+// given returns a conversation's given messages, or none. kind sets temperature, turns and thinking.
 func (t *talker) given(number int) (rest []grove.Message, kind int) {
 	before := int(float64(number) * t.ownShare)
 	if int(float64(number+1)*t.ownShare) > before {

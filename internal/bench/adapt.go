@@ -1,4 +1,4 @@
-// A drafter that learns while it serves, against the same drafter as it is (SpecBlock, Tables 1, 2 and 5).
+// A drafter that learns while it serves, compared with the same one without learning (SpecBlock, Tables 1, 2 and 5).
 
 package bench
 
@@ -25,28 +25,28 @@ type AdaptOptions struct {
 
 	Drafter  string
 	Streams  []Stream
-	Policies []string // Frozen and those of package adapt
-	Epochs   int      // times that each stream is run through, learning going on; 0: once
+	Policies []string // Frozen and the policies of package adapt
+	Epochs   int      // times that each stream is run through, while learning goes on; 0: once
 
 	Sampling     sample.Params
 	MaxTokens    int
-	Chat         bool // put questions into the model's chat template
+	Chat         bool // lay questions out by the model's chat template
 	Budget       int
 	Uncontrolled bool
-	Adapt        adapt.Options // but for Policy and Workers
+	Adapt        adapt.Options // except for Policy and Workers
 	Progress     func(done, total int)
 }
 
 // Frozen is the policy of not learning.
 const Frozen = "frozen"
 
-// adaptTurn is how many queries a policy runs before another's turn comes. An update that then is
-// under way is waited for, and what is left of it counts as decoding time at the share of the
-// processors that it has.
+// adaptTurn is how many queries a policy runs before it is another's turn. An update still running
+// at that point is waited for, and its remaining time counts as decoding time, in proportion to its
+// share of the processors.
 const adaptTurn = 10
 
-// Adapt runs streams under policies. Each policy has a drafter, a controller and a second copy of
-// weights of its own, and all decode the same queries, some at a time in turn.
+// Adapt runs streams under policies. Each policy has its own drafter, controller and second copy of
+// weights, and all decode the same queries, taking turns of several queries.
 func Adapt(ctx context.Context, o AdaptOptions) (*AdaptReport, error) {
 	if o.Target.Model == nil || o.Target.Model.Tokenizer == nil {
 		return nil, fmt.Errorf("bench: there is no target with a tokenizer")
@@ -80,22 +80,22 @@ func Adapt(ctx context.Context, o AdaptOptions) (*AdaptReport, error) {
 	return r, nil
 }
 
-// learning is a policy at work.
+// learning is the state of a policy.
 type learning struct {
 	policy  string
 	loop    *speculate.Loop
 	forced  *forcedTarget  // the loop's target
 	adapter *adapt.Adapter // nil: frozen
-	charged float64        // of the adapter's costs, where updates are waited for
+	charged float64        // of the adapter's costs, if updates are waited for
 	queries []queried
 }
 
-// queried is what came of a query.
+// queried is the result of a query.
 type queried struct {
 	kind              string
 	tokens            []int32
 	committed, rounds int
-	seconds           float64 // of rounds, and of what was waited for
+	seconds           float64 // of rounds, and of updates waited for
 	draft             float64
 }
 
@@ -164,7 +164,7 @@ func (o *AdaptOptions) stream(ctx context.Context, s Stream, step func()) (_ *Ad
 	return o.report(s, all, n*o.Epochs), nil
 }
 
-// prompts are those of a stream in tokens.
+// prompts returns a stream's prompts as tokens.
 func (o *AdaptOptions) prompts(s Stream) (list []encoded, err error) {
 	b := bench{o: SpecOptions{Target: o.Target, MaxTokens: o.MaxTokens, Chat: o.Chat}}
 	encode, err := b.encoder()
@@ -205,8 +205,8 @@ func (l *learning) decode(ctx context.Context, p encoded, o *AdaptOptions) (q qu
 	return q, nil
 }
 
-// rest waits for the update under way, and charges the last query with what it, or those that were waited for, would
-// have cost decoding.
+// rest waits for a running update, and charges the last query with the time that it, or updates
+// waited for, would have cost decoding.
 func (l *learning) rest(o *AdaptOptions) {
 	if l.adapter == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/adapt"
 )
 
-// AdaptReport is what Adapt found.
+// AdaptReport is the result of Adapt.
 type AdaptReport struct {
 	Setting
 	Drafter     string        `json:"drafter"`
@@ -19,7 +19,7 @@ type AdaptReport struct {
 	MaxTokens   int           `json:"max_tokens"`
 	Epochs      int           `json:"epochs"`
 	Chat        bool          `json:"chat,omitempty"`
-	Wait        bool          `json:"wait"` // updates were waited for: of time only what their share comes to is known
+	Wait        bool          `json:"wait"` // updates were waited for: of their time, only their share is known
 	Streams     []AdaptStream `json:"streams"`
 	Interrupted bool          `json:"interrupted,omitempty"`
 }
@@ -27,20 +27,20 @@ type AdaptReport struct {
 // AdaptStream is a stream's part.
 type AdaptStream struct {
 	Name     string        `json:"name"`
-	Queries  int           `json:"queries"` // of an epoch
+	Queries  int           `json:"queries"` // in one epoch
 	Policies []AdaptPolicy `json:"policies"`
 }
 
-// AdaptPolicy is what a policy made of a stream. Speed is decoded tokens over the time of their
-// rounds, updates beside them and their remainders included.
+// AdaptPolicy is the result of a policy on a stream. Speed is decoded tokens divided by the time of
+// their rounds, including updates that ran at the same time and their remainders.
 type AdaptPolicy struct {
 	Name       string       `json:"name"`
 	Tau        float64      `json:"tau"`
 	TokensPerS float64      `json:"tokens_per_s"`
-	TauGain    float64      `json:"tau_gain"`   // over the first policy's
-	SpeedGain  float64      `json:"speed_gain"` // the same
+	TauGain    float64      `json:"tau_gain"`   // relative to the first policy's
+	SpeedGain  float64      `json:"speed_gain"` // relative to the first policy's
 	DraftShare float64      `json:"draft_share"`
-	Mismatches int          `json:"mismatches"` // tokens other than the first policy's
+	Mismatches int          `json:"mismatches"` // tokens that differ from the first policy's
 	Epochs     []AdaptPart  `json:"by_epoch,omitempty"`
 	Windows    []AdaptPart  `json:"windows"`
 	Kinds      []AdaptPart  `json:"kinds,omitempty"`
@@ -70,7 +70,7 @@ func partOf(name string, queries []queried) AdaptPart {
 	return p
 }
 
-// report makes the figures of the first n queries, which all policies have decoded; nil of none.
+// report computes the figures of the first n queries, which all policies have decoded, or nil if n is 0.
 func (o *AdaptOptions) report(s Stream, all []*learning, n int) *AdaptStream {
 	if n == 0 {
 		return nil
@@ -160,7 +160,7 @@ func (r *AdaptReport) Markdown(w io.Writer) error {
 	return err
 }
 
-// writeParts writes a table of τ, a row a policy.
+// writeParts writes a table of τ, with a row for each policy.
 func writeParts(b *strings.Builder, title string, policies []AdaptPolicy, of func(*AdaptPolicy) []AdaptPart) {
 	if len(of(&policies[0])) < 2 {
 		return

@@ -1,4 +1,4 @@
-// Streams of prompts, as a server meets them: one kind, kinds mixed, an attacker among them.
+// Streams of prompts like those that a server gets: of one kind, of mixed kinds, with an attacker among them.
 
 package bench
 
@@ -11,20 +11,20 @@ import (
 	"github.com/grovellm/grove/internal/train/data"
 )
 
-// Stream is prompts in the order that they come in.
+// Stream is prompts in the order in which they arrive.
 type Stream struct {
 	Name    string
 	Prompts []StreamPrompt
 }
 
-// StreamPrompt is a prompt of a suite or, of an attacker, so many random tokens.
+// StreamPrompt is a prompt of a suite or, for an attacker, a number of random tokens.
 type StreamPrompt struct {
 	Kind string // the suite it is from
 	Prompt
 	Random int
 }
 
-// Attack is the kind of prompts that mean nothing: random tokens, what follows them as well.
+// Attack is the kind of meaningless prompts: random tokens, with random tokens to follow them.
 const (
 	Attack       = "attack"
 	attackTokens = 200
@@ -32,10 +32,10 @@ const (
 	novelChars   = 600
 )
 
-// OpenStream makes a stream of n prompts. text is kinds joined by "+", which are mixed at random,
-// in equal shares; stretches joined by ">" follow each other, of equal length or of that after a
-// "*": "attack*100>prose" is 100 prompts of an attacker, then prose. Kinds are suites (see
-// OpenSuite), "novels" (passages from all over the novels) and "attack". The same text, seed and
+// OpenStream makes a stream of n prompts. text lists kinds: kinds joined by "+" are mixed at
+// random, in equal shares; stretches joined by ">" follow each other, of equal length or the length
+// after a "*": "attack*100>prose" is 100 prompts of an attacker, then prose. Kinds are suites (see
+// OpenSuite), "novels" (passages from throughout the novels) and "attack". The same text, seed and
 // files give the same stream.
 func OpenStream(text string, n int, seed uint64, o SuiteOptions) (Stream, error) {
 	s := Stream{Name: text}
@@ -62,7 +62,7 @@ func OpenStream(text string, n int, seed uint64, o SuiteOptions) (Stream, error)
 	return s, nil
 }
 
-// mix appends so many prompts of some kinds.
+// mix appends size prompts of some kinds.
 func (s *Stream) mix(kinds []string, size int, rng *rand.Rand, o SuiteOptions) error {
 	var part []StreamPrompt
 	for i, kind := range kinds {
@@ -71,7 +71,7 @@ func (s *Stream) mix(kinds []string, size int, rng *rand.Rand, o SuiteOptions) e
 		if err != nil {
 			return err
 		}
-		for k := range n { // a suite that is too small comes round again
+		for k := range n { // repeat a suite that is too small
 			part = append(part, prompts[k%len(prompts)])
 		}
 	}
@@ -98,7 +98,7 @@ func ofKind(kind string, n int, rng *rand.Rand, o SuiteOptions) (prompts []Strea
 	return prompts, err
 }
 
-// passagesOfNovels takes passages from places drawn at random, the novels in turn.
+// passagesOfNovels takes passages from random places in the novels, which take turns.
 func passagesOfNovels(n int, rng *rand.Rand, o SuiteOptions) (prompts []StreamPrompt, err error) {
 	dir, err := o.data("prose")
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newBuffer returns n bytes on large pages, as weights are: with small ones, reading would be
-// slower than what it is compared with.
+// newBuffer returns n bytes on large pages, like weights: on small pages, reading would be slower
+// than the passes that it is compared with.
 func newBuffer(n int) (b []byte, free func(), err error) {
 	b, err = unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, nil, fmt.Errorf("bench: no memory for a buffer of %d bytes to read: %w", n, err)
 	}
-	_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // advice: a system without them says no
+	_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // only advice: a system without large pages refuses
 	return b, func() { _ = unix.Munmap(b) }, nil
 }

@@ -18,15 +18,15 @@ import (
 	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
-// chart is a plot with its legend beside it: names of methods are long, and there may be many.
+// chart is a plot with its legend next to it: names of methods are long, and there may be many.
 type chart struct {
 	*plot.Plot
 	legend plot.Legend
 	named  bool // the legend has entries
-	bars   int  // it must be wide enough for so many
+	bars   int  // it must be wide enough for this many
 }
 
-// newChart is an empty chart. Its title says what the target is: a padded model must not pass for another.
+// newChart returns an empty chart. Its title describes the target: a padded model must not pass for another.
 func (s *Setting) newChart(about, x, y string) *chart {
 	c := &chart{Plot: plot.New(), legend: plot.NewLegend()}
 	model := cmp.Or(s.Model, "unnamed model")
@@ -86,13 +86,13 @@ func (c *chart) draw(format string) (io.WriterTo, error) {
 	return canvas, nil
 }
 
-// colour is that of method i.
+// colour returns the colour of method i.
 func colour(i int) color.Color {
 	all := append(plotutil.SoftColors[:len(plotutil.SoftColors):len(plotutil.SoftColors)], plotutil.DarkColors...)
 	return all[i%len(all)]
 }
 
-// ticks marks round numbers, about seven.
+// ticks marks about seven round numbers.
 func ticks(low, high float64) (t []plot.Tick) {
 	if !(high > low) || math.IsInf(high-low, 0) {
 		return plot.DefaultTicks{}.Ticks(low, high)

@@ -9,14 +9,14 @@ import (
 	"github.com/grovellm/grove/internal/speculate"
 )
 
-// column is a column of a table: what stands above it, and a cell.
+// column is a column of a table: its heading, and its cells.
 type column struct {
 	head string
 	cell func(s *SuiteReport, m *MethodReport) string
 }
 
-// columns are the columns by name. "over NAME" is the speed compared with that of another method;
-// "tau over NAME" and "draft over NAME" are shares of the other's τ and time of drafting.
+// columns maps names to columns. "over NAME" is the speed relative to another method's; "tau over
+// NAME" and "draft over NAME" are τ and drafting time relative to the other's.
 var columns = map[string]column{
 	"tokens_per_s": {"tokens/s", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.1f", m.TokensPerS) }},
 	"speed": {"tokens/s (quartiles)", func(_ *SuiteReport, m *MethodReport) string {
@@ -100,7 +100,7 @@ func lookColumn(name string) (column, error) {
 	return column{}, fmt.Errorf("there is no column %q", name)
 }
 
-// drafting is a cell that plain decoding has none of.
+// drafting returns a cell that is empty for plain decoding.
 func drafting(f func(*MethodReport) string) func(*SuiteReport, *MethodReport) string {
 	return func(_ *SuiteReport, m *MethodReport) string {
 		if m.Drafter == "" {
@@ -110,7 +110,7 @@ func drafting(f func(*MethodReport) string) func(*SuiteReport, *MethodReport) st
 	}
 }
 
-// listing is a cell of drafters with a shortlist.
+// listing returns a cell that only drafters with a shortlist have.
 func listing(f func(*MethodReport) string) func(*SuiteReport, *MethodReport) string {
 	return func(_ *SuiteReport, m *MethodReport) string {
 		if m.ListSize == 0 {

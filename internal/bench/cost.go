@@ -17,20 +17,20 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// CostOptions says what passes to time.
+// CostOptions specify the passes to time.
 type CostOptions struct {
 	Shape string    // the model's name in the report
-	Type  gemm.Type // the type most of its weights are multiplied in
+	Type  gemm.Type // the type in which most of its weights are multiplied
 
-	Rows      []int // sizes of the passes; 1 is always among them
+	Rows      []int // sizes of the passes; always includes 1
 	Committed int   // tokens in the cache before each pass
-	Prompts   []int // lengths of prompts to read too
+	Prompts   []int // lengths of prompts whose reading is timed too
 	Rounds    int   // 0: 15
 
 	Progress func(done, total int) // called after each round; may be nil
 }
 
-// CostReport is what passes of n rows cost on this machine, beside what its memory and its multipliers allow.
+// CostReport has the costs of passes of n rows on this machine, and the limits set by its memory and its multipliers.
 type CostReport struct {
 	Shape     string  `json:"shape"`
 	Type      string  `json:"type"`
@@ -38,24 +38,24 @@ type CostReport struct {
 	Threads   int     `json:"threads"`
 	Weights   int     `json:"weight_bytes"`
 	Committed int     `json:"committed"`
-	KV        string  `json:"kv"`                    // what keys and values are stored as
-	Cache     int     `json:"cache_bytes"`           // of a token's
-	CacheRead int     `json:"cache_read_bytes"`      // by a pass: a layer with a window reads the window's pages alone
-	Sequence  int64   `json:"sequence_bytes"`        // pages of the sequence with the largest pass's rows
-	States    int     `json:"states,omitempty"`      // of these, states of all recurrent layers, and the memory of one
-	State     int     `json:"state_bytes,omitempty"` // in bytes
+	KV        string  `json:"kv"`                    // the type in which keys and values are stored
+	Cache     int     `json:"cache_bytes"`           // for one token
+	CacheRead int     `json:"cache_read_bytes"`      // by a pass: a layer with a window reads only the window's pages
+	Sequence  int64   `json:"sequence_bytes"`        // pages of the sequence, with the largest pass's rows
+	States    int     `json:"states,omitempty"`      // number of states of all recurrent layers in it
+	State     int     `json:"state_bytes,omitempty"` // bytes of one state
 	Rounds    int     `json:"rounds"`
-	Bandwidth float64 `json:"bandwidth_gbs"` // 10⁹ bytes read a second, by all threads
-	ReadShare float64 `json:"read_share"`    // of that, what plain decoding reads weights, keys and values at
-	Peak      float64 `json:"peak_gops"`     // 10⁹ operations a second; a multiplication and its addition are two
-	// the same of products in attention, in the type that keys and values are multiplied in
+	Bandwidth float64 `json:"bandwidth_gbs"` // 10⁹ bytes read per second, by all threads
+	ReadShare float64 `json:"read_share"`    // plain decoding's rate of reading weights, keys and values, relative to that
+	Peak      float64 `json:"peak_gops"`     // 10⁹ operations per second; a multiplication and its addition are two
+	// the same for products in attention, in the type in which keys and values are multiplied
 	Attention float64      `json:"attention_peak_gops"`
 	Rows      []RowCost    `json:"rows"`
 	Prompts   []PromptCost `json:"prompts,omitempty"`
 }
 
-// PromptCost is the cost of reading a prompt of N tokens into an empty cache, with the logits of the
-// last alone.
+// PromptCost is the cost of reading a prompt of N tokens into an empty cache, with logits for only
+// the last.
 type PromptCost struct {
 	N          int     `json:"n"`
 	MS         float64 `json:"ms"`
@@ -66,17 +66,17 @@ type PromptCost struct {
 type RowCost struct {
 	N     int     `json:"n"`
 	MS    float64 `json:"ms"`
-	Ratio float64 `json:"ratio"` // over a pass of one row
-	// the larger of reading weights, keys and values, and doing the products of weights and of
-	// attention, at the measured speeds
+	Ratio float64 `json:"ratio"` // relative to a pass of one row
+	// the larger of two times at the measured speeds: reading weights, keys and values, and doing the
+	// products of weights and of attention
 	RoofMS   float64 `json:"roof_ms"`
-	OverRoof float64 `json:"over_roof"` // MS over that
+	OverRoof float64 `json:"over_roof"` // MS divided by that
 
-	// What the controller of speculation predicts from passes of one row and of the most rows, and of how many experts
-	// those read; over MS. 1 for these two.
+	// Prediction of speculation's controller from the passes with one row and with the most rows, and
+	// from the number of experts those read, divided by MS. 1 for these two.
 	Predicted float64 `json:"predicted_over_ms"`
-	Experts   int     `json:"experts,omitempty"`               // read, summed over the layers
-	Expected  float64 `json:"expected_over_experts,omitempty"` // experts that the controller expects so, over those read
+	Experts   int     `json:"experts,omitempty"`               // experts read, summed over the layers
+	Expected  float64 `json:"expected_over_experts,omitempty"` // controller's estimate of that, divided by it
 }
 
 // Cost times passes of m: each a tree of n nodes over a cache of committed tokens, with logits for
@@ -146,7 +146,7 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 	experts := target.(interface{ Experts() control.Experts }).Experts()
 	predict := control.NewPassTimes(experts)
 	for _, i := range []int{0, len(sizes) - 1} {
-		for range 3 { // as often as makes a time certain
+		for range 3 { // repeated to make the time reliable
 			predict.Observe(sizes[i], median(times[i]).Seconds(), passes.experts[i])
 		}
 	}
@@ -180,7 +180,7 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 	return r, nil
 }
 
-// attentionPeak measures the peak of attention's products, half of which are of keys, half of values.
+// attentionPeak measures the peak of attention's products, half of them with keys, half with values.
 type attentionPeak struct{ keys, values *multiplier }
 
 func newAttentionPeak(m *machine, kv nn.KVType) attentionPeak {
@@ -199,23 +199,23 @@ func newAttentionPeak(m *machine, kv nn.KVType) attentionPeak {
 	return p
 }
 
-// peak returns the operations done a second.
+// peak returns the operations per second.
 func (p attentionPeak) peak() float64 { return 2 / (1/p.keys.peak() + 1/p.values.peak()) }
 
-// passes is what is run: a cache, and a tree of each size.
+// passes holds the passes to run: a cache, and a tree of each size.
 type passes struct {
 	pass  *model.Pass
 	cache *nn.Cache
 	trees []*tree.Tree
 	all   []int32
 
-	experts []int // that the pass of each tree read
+	experts []int // read in the pass of each tree
 }
 
 func newPasses(ctx context.Context, m *model.Model, committed int, sizes []int) (*passes, error) {
 	p := &passes{pass: m.NewPass(), cache: m.NewCache()}
 	tokens := textOf(committed, m.Config.Vocab)
-	// The last token is decoded: as in a text that goes on, no state of a recurrent layer is behind by a page.
+	// The last token is decoded separately: as in a text that continues, no recurrent layer's state lags by a page.
 	for _, part := range [][]int32{tokens[:max(committed-1, 0)], tokens[max(committed-1, 0):]} {
 		if err := p.pass.Prefill(ctx, p.cache, part, false); err != nil {
 			return nil, err
@@ -226,7 +226,7 @@ func newPasses(ctx context.Context, m *model.Model, committed int, sizes []int) 
 	}
 	for i, n := range sizes {
 		p.trees = append(p.trees, draftTree(n, m.Config.Vocab))
-		if _, err := p.time(ctx, i); err != nil { // grows the buffers, warms the caches
+		if _, err := p.time(ctx, i); err != nil { // grow the buffers, warm the caches
 			p.cache.Free()
 			return nil, err
 		}
@@ -235,7 +235,7 @@ func newPasses(ctx context.Context, m *model.Model, committed int, sizes []int) 
 	return p, nil
 }
 
-// textOf is a text of n tokens.
+// textOf returns a text of n tokens.
 func textOf(n, vocab int) []int32 {
 	tokens := make([]int32, n)
 	for i := range tokens {
@@ -244,7 +244,7 @@ func textOf(n, vocab int) []int32 {
 	return tokens
 }
 
-// read reads a prompt of n tokens and returns what that took.
+// read reads a prompt of n tokens and returns the time it took.
 func (p *passes) read(ctx context.Context, m *model.Model, n int) (time.Duration, error) {
 	cache := m.NewCache()
 	defer cache.Free()
@@ -254,7 +254,7 @@ func (p *passes) read(ctx context.Context, m *model.Model, n int) (time.Duration
 	return fineclock.Since(start), err
 }
 
-// draftTree is a tree as a drafter makes them: three branches at each of the first levels, then sixteen chains.
+// draftTree returns a tree like those of drafters: three branches at each of the first levels, then sixteen chains.
 func draftTree(n, vocab int) *tree.Tree {
 	t := tree.New(0)
 	for token := 1; t.Len() < n; token++ {
@@ -264,7 +264,7 @@ func draftTree(n, vocab int) *tree.Tree {
 	return t
 }
 
-// time runs the i-th pass for a few milliseconds at least and returns what each run took.
+// time runs the i-th pass for at least a few milliseconds and returns the time of each run.
 func (p *passes) time(ctx context.Context, i int) (ts []time.Duration, err error) {
 	const atLeast = 5 * time.Millisecond
 	rows := []model.Rows{{Cache: p.cache, Tree: p.trees[i], Logits: p.all[:p.trees[i].Len()]}}

@@ -1,4 +1,4 @@
-// What drafting costs at the shape of a large model's head, with its whole output matrix and with shortlists.
+// The cost of drafting with a head of a large model's shape, with its whole output matrix and with shortlists.
 
 package bench
 
@@ -25,10 +25,10 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// DraftCostOptions say what to time.
+// DraftCostOptions specify what to time.
 type DraftCostOptions struct {
 	Kind    *headfile.Kind // of the head: see HeadTarget
-	Target  synth.Shape    // whose head it is: a llama or qwen3
+	Target  synth.Shape    // the model it is for: a llama or qwen3
 	Type    tensor.Type    // of the matrices
 	Threads int            // 0: all
 	Rounds  int            // every round drafts once with each shortlist; 0: 15
@@ -36,7 +36,7 @@ type DraftCostOptions struct {
 	Progress func(done, total int) // called after each round; may be nil
 }
 
-// DraftCostReport says what a draft costs. A draft is that of EAGLE-3's runs, with all of its
+// DraftCostReport has the costs of drafts. A draft is like those of EAGLE-3's runs, with all of its
 // candidates: a pass of the root's row, seven passes of ten rows with ten children each, and the
 // reading of three tokens of text.
 type DraftCostReport struct {
@@ -57,7 +57,7 @@ type DraftCost struct {
 	Name  string  `json:"name"`
 	Size  float64 `json:"shortlist_size"` // tokens of a row's list, mean over all rows
 	MS    float64 `json:"ms"`             // median
-	Ratio float64 `json:"over_full"`      // over a draft with the whole output matrix
+	Ratio float64 `json:"over_full"`      // relative to a draft with the whole output matrix
 }
 
 const (
@@ -65,12 +65,12 @@ const (
 	draftRead     = 3   // tokens that come with each
 	clusterTokens = 2 * gemm.Panel
 	routerWidth   = 256
-	listShare     = 16 // a router lists one of so many clusters
+	listShare     = 16 // a router lists one of this many clusters
 	listExtra     = 512
 )
 
-// HeadTarget is the kind of head and the target of a shape that names both, by the kind's drafter,
-// such as eagle3-llama3-8b; nil: the shape does not.
+// HeadTarget returns the kind of head and the target that a shape, such as eagle3-llama3-8b, names,
+// by the kind's drafter; nil if it names none.
 func HeadTarget(shape string) (kind *headfile.Kind, target string) {
 	for _, k := range headfile.Kinds() {
 		if target, ok := strings.CutPrefix(strings.ToLower(shape), k.Drafters[0]+"-"); ok && k.Timed != nil {
@@ -80,7 +80,7 @@ func HeadTarget(shape string) (kind *headfile.Kind, target string) {
 	return nil, ""
 }
 
-// DraftCosts times drafts of a head of random weights. There is no target: its taps and logits are random too.
+// DraftCosts times drafts of a head with random weights. There is no target: its taps and logits are random too.
 func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, error) {
 	o.Rounds = cmp.Or(o.Rounds, 15)
 	pool := par.New(o.Threads)
@@ -111,7 +111,7 @@ func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, erro
 			if err != nil {
 				return nil, err
 			}
-			if round > 0 { // the first grows the buffers
+			if round > 0 { // the first round grows the buffers
 				times[i] = append(times[i], t)
 			}
 		}
@@ -132,8 +132,8 @@ func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, erro
 	return r, nil
 }
 
-// drafts are the drafters to compare: with the whole output matrix, over the clusters of a router,
-// and over a single panel, which leaves nearly nothing but the layer.
+// drafts returns the drafters to compare: with the whole output matrix, over the clusters of a
+// router, and over a single panel, which leaves almost nothing but the layer.
 func (r *DraftCostReport) drafts(t *headfile.Timed, w model.Weights, pool *par.Pool) (drafts []*timedDraft, err error) {
 	head, err := shortlist.NewHead(t.Output.Head, t.Output.Norm, nil, r.Vocab)
 	if err != nil {
@@ -181,14 +181,14 @@ func (r *DraftCostReport) drafts(t *headfile.Timed, w model.Weights, pool *par.P
 	return drafts, nil
 }
 
-// timedDraft is a drafter at work on random text.
+// timedDraft runs a drafter on random text.
 type timedDraft struct {
 	drafter draft.Drafter
 	state   draft.State
 	rng     *rand.Rand
 	vocab   int
 	hidden  int
-	budget  int // of a draft: nodes and depth to ask for, and nodes that it has at least
+	budget  int // for a draft: nodes and depth to ask for, and the fewest nodes that it must have
 	depth   int
 	least   int
 	cache   any // of the target; nil: there is no target
@@ -198,7 +198,7 @@ type timedDraft struct {
 	tree    tree.Tree
 }
 
-// begin begins a text of so many tokens.
+// begin begins a text of that many tokens.
 func (d *timedDraft) begin(text int) (err error) {
 	d.rng = rand.New(rand.NewPCG(1, 1))
 	d.logits = d.normal(d.vocab)
@@ -219,7 +219,7 @@ func (d *timedDraft) normal(n int) []float32 {
 	return v
 }
 
-// commit brings n tokens.
+// commit adds n tokens.
 func (d *timedDraft) commit(n int, next int32) error {
 	tokens, nodes := make([]int32, n), make([]int32, n)
 	for i := range tokens {
@@ -233,7 +233,7 @@ func (d *timedDraft) commit(n int, next int32) error {
 func (d *timedDraft) Tap(t, _, node int) []float32 { return d.taps[(7*node+t)%len(d.taps)] }
 func (d *timedDraft) Logits(int, int) []float32    { return d.logits }
 
-// time takes in some tokens and drafts.
+// time reads some tokens and drafts.
 func (d *timedDraft) time(ctx context.Context) (time.Duration, error) {
 	root := int32(d.rng.IntN(d.vocab))
 	start := fineclock.Now()

@@ -1,7 +1,7 @@
-// How far drafters' trees are to be believed (JetSpec, appendix A): what a drafter says of a branch
-// as a whole, its draft log-probability, against the target's own joint log-probability of the same
-// tokens. A drafter that judges every depth by itself may put tokens in a row that cannot follow
-// each other; its likeliest branch then is one that the target rules out.
+// How well drafters' trees predict acceptance (JetSpec, appendix A): a drafter's log-probability
+// for a whole branch, compared with the target's own joint log-probability for the same tokens. A
+// drafter that judges every depth independently may put tokens in a row that cannot follow each
+// other; then the target rules out the drafter's likeliest branch.
 
 package bench
 
@@ -19,27 +19,27 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// FaithfulOptions say what to look at.
+// FaithfulOptions specify what to examine.
 type FaithfulOptions struct {
 	Target registry.Target
-	Runs   []SpecRun // plain decoding among the methods is passed over
+	Runs   []SpecRun // plain decoding is skipped
 
 	Title, ModelName string
 	MaxTokens        int // of an output; 0: DefaultMaxTokens
-	Every            int // a tree at each so many tokens; 0: DefaultEvery
+	Every            int // examine a tree every so many tokens; 0: DefaultEvery
 
 	Progress func(SpecProgress) // called before each prompt; may be nil
 }
 
-// DefaultEvery is the number of tokens from one tree looked at to the next: trees of neighbouring
+// DefaultEvery is the number of tokens between trees that are examined: trees at neighbouring
 // places are much alike.
 const DefaultEvery = 8
 
-// deepest is the depth of trees at most; blocks are shorter.
+// deepest is the maximum depth of trees; blocks are shorter.
 const deepest = 64
 
-// Faithful decodes prompts plainly, at temperature 0. On the way all drafters propose trees at the
-// same places, and the target computes every node, so that the drafters are judged by the same
+// Faithful decodes prompts plainly, at temperature 0. At the same places in the text, all drafters
+// propose trees, and the target computes every node, so that the drafters are judged by the same
 // texts. Nothing of the trees is committed.
 func Faithful(ctx context.Context, o FaithfulOptions) (*FaithfulReport, error) {
 	o.MaxTokens = cmp.Or(o.MaxTokens, DefaultMaxTokens)
@@ -83,18 +83,18 @@ func Faithful(ctx context.Context, o FaithfulOptions) (*FaithfulReport, error) {
 	return r, nil
 }
 
-// places is a suite under way: each place of a text where trees were looked at, with what was found of each drafter.
+// places is a suite in progress: each place of a text where trees were examined, with the results for each drafter.
 type places struct {
 	o       *FaithfulOptions
 	pass    *model.Pass
-	taps    []int // all that some drafter wants
+	taps    []int // every tap that some drafter needs
 	looks   []look
 	found   []place
 	drawing tree.Tree
 	all     []int32 // 0, 1, 2, …
 }
 
-// look is a drafter that is looked at.
+// look is a drafter under examination.
 type look struct {
 	method  Method
 	drafter draft.Drafter
@@ -108,7 +108,7 @@ type place struct {
 	prompt string
 	at     int // tokens of the output before it
 	root   int32
-	trees  []judged // one a drafter
+	trees  []judged // one per drafter
 }
 
 func newPlaces(o *FaithfulOptions, methods []Method) (*places, error) {
@@ -168,7 +168,7 @@ func (p *places) prompt(ctx context.Context, name string, text []int32) error {
 	return nil
 }
 
-// read commits tokens, here and with the drafters, and returns the one that follows: a prompt, or a root.
+// read commits tokens, a prompt or a root, here and with the drafters, and returns the token that follows them.
 func (p *places) read(ctx context.Context, cache *nn.Cache, tokens []int32, prompt bool) (next int32, err error) {
 	for len(tokens) > 0 {
 		n := min(len(tokens), model.PrefillChunk)
@@ -209,7 +209,7 @@ func (p *places) look(ctx context.Context, cache *nn.Cache, l *look, root int32)
 	return judge(&l.tree, func(node int) []float32 { return p.pass.Logits(0, node) }), nil
 }
 
-// nodes lists 0 to n−1.
+// nodes returns 0 to n−1.
 func (p *places) nodes(n int) []int32 {
 	for len(p.all) < n {
 		p.all = append(p.all, int32(len(p.all)))

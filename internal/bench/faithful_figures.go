@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 )
 
-// Save writes the report into a folder, with two figures a suite: the gap of the likeliest path by
-// depth, and how rank 1's gaps are distributed.
+// Save writes the report into a folder, with two figures per suite: the gap of the likeliest path
+// by depth, and the distribution of rank 1's gaps.
 func (r *FaithfulReport) Save(dir string) ([]string, error) {
 	files, err := saveReport(dir, r, r.Markdown)
 	if err != nil {
@@ -53,7 +53,7 @@ func (m *FaithfulMethod) byDepth() (xy plotter.XYs) {
 	return xy
 }
 
-// distribution has 40 points at most, and leaves out the outermost hundredths, which would be most of the picture.
+// distribution has at most 40 points, and omits the outermost hundredths, which would fill most of the picture.
 func (m *FaithfulMethod) distribution() (xy plotter.XYs) {
 	gaps := slices.Sorted(slices.Values(m.rank1Gaps))
 	low, high := len(gaps)/100, len(gaps)-len(gaps)/100

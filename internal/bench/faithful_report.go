@@ -10,9 +10,9 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// FaithfulReport says how far drafters' trees were to be believed. A gap is what the drafter says
-// of a branch less what the target says of it, in nats of the whole branch: above 0 the drafter
-// believes in the branch more than it should.
+// FaithfulReport says how well drafters' trees predicted acceptance. A gap is the drafter's
+// log-probability of a branch minus the target's, in nats for the whole branch: above 0, the
+// drafter trusts the branch more than it should.
 type FaithfulReport struct {
 	Setting
 	MaxTokens int             `json:"max_tokens"`
@@ -25,7 +25,7 @@ type FaithfulReport struct {
 type FaithfulSuite struct {
 	Name    string           `json:"name"`
 	Prompts int              `json:"prompts"`
-	Places  int              `json:"places"` // where trees were looked at, the same for all methods
+	Places  int              `json:"places"` // where trees were examined, the same for all methods
 	Methods []FaithfulMethod `json:"methods"`
 	Example *FaithfulExample `json:"example,omitempty"`
 }
@@ -35,16 +35,16 @@ type FaithfulMethod struct {
 	Name     string  `json:"name"`
 	Drafter  string  `json:"drafter"`
 	Budget   int     `json:"budget"`
-	Accepted float64 `json:"accepted"` // tokens that a round would commit, bonus token included
+	Accepted float64 `json:"accepted"` // tokens that a round would commit, including the bonus token
 
 	Gap     Quartiles `json:"rank1_gap_quartiles"`
 	MeanGap float64   `json:"rank1_gap_mean"`
-	// places by rank 1's gap: below the first bound (faithful), …, from the last on (extreme)
+	// fractions of places by rank 1's gap: below the first bound (faithful), …, from the last on (extreme)
 	Shares []float64 `json:"rank1_shares"`
-	// share of the places where rank 1's gap is larger than the first method's
+	// fraction of places where rank 1's gap exceeds the first method's
 	Exceeds   float64      `json:"exceeds_first"`
-	Ranks     []BranchMean `json:"ranks"`  // the branches that the drafter believes in most
-	Depths    []BranchMean `json:"depths"` // its likeliest path up to a depth
+	Ranks     []BranchMean `json:"ranks"`  // the branches that the drafter trusts most
+	Depths    []BranchMean `json:"depths"` // its likeliest path up to each depth
 	rank1Gaps []float64
 }
 
@@ -56,10 +56,10 @@ type BranchMean struct {
 	Draft    float64 `json:"draft_logprob"`
 	Target   float64 `json:"target_logprob"`
 	Gap      float64 `json:"gap"`
-	Faithful float64 `json:"faithful"` // share with a gap below the first bound
+	Faithful float64 `json:"faithful"` // fraction with a gap below the first bound
 }
 
-// FaithfulExample is the place where the first method's and the last method's rank 1 gaps differ most.
+// FaithfulExample is the place where the rank 1 gaps of the first and last methods differ most.
 type FaithfulExample struct {
 	Prompt  string            `json:"prompt"`
 	At      int               `json:"at"` // tokens of the output before it
@@ -81,7 +81,7 @@ type ExampleText struct {
 }
 
 // gapBounds are the classes of Table 9 in nats: faithful below the first, extreme from the last on,
-// which is e¹⁰ (22,000) times too likely. The text of the paper that we have has lost its own.
+// which is e¹⁰ (22,000) times too likely. Our copy of the paper's text lacks its own bounds.
 var gapBounds = [...]float64{0.5, 2, 5, 10}
 
 func gapClass(gap float64) int {
@@ -93,7 +93,7 @@ func gapClass(gap float64) int {
 	return len(gapBounds)
 }
 
-// report makes the figures of a suite.
+// report computes the figures of a suite.
 func (p *places) report(suite string, prompts int) FaithfulSuite {
 	s := FaithfulSuite{Name: suite, Prompts: prompts, Places: len(p.found), Methods: []FaithfulMethod{}}
 	for m := range p.looks {
@@ -132,7 +132,7 @@ func (p *places) report(suite string, prompts int) FaithfulSuite {
 	return s
 }
 
-// gather adds a tree's branches to sums, the i-th to the i-th.
+// gather adds a tree's branches to sums, each to the sum of its rank or depth.
 func gather(sums []BranchMean, all []branch) []BranchMean {
 	for i := range all {
 		if i == len(sums) {
@@ -151,7 +151,7 @@ func gather(sums []BranchMean, all []branch) []BranchMean {
 	return sums
 }
 
-// settle makes means of sums.
+// settle turns sums into means.
 func settle(sums []BranchMean) {
 	for i := range sums {
 		s := &sums[i]

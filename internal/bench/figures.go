@@ -50,7 +50,7 @@ func (r *SpecReport) Figures(dir string, views []FigureView) ([]string, error) {
 		s := &r.Suites[i]
 		name := fileName(s.Name)
 		if slices.ContainsFunc(r.Suites[:i], func(o SuiteReport) bool { return fileName(o.Name) == name }) {
-			name = fmt.Sprintf("%d-%s", i+1, name) // a file of the same name in another folder
+			name = fmt.Sprintf("%d-%s", i+1, name) // a figure in another folder has this name
 		}
 		for _, f := range lineFigures {
 			c, err := r.lines(s, f)
@@ -74,7 +74,7 @@ func (r *SpecReport) Figures(dir string, views []FigureView) ([]string, error) {
 	return files, nil
 }
 
-// disliked is what file systems do not like.
+// disliked matches characters that some file systems refuse.
 var disliked = regexp.MustCompile(`[^a-zA-Z0-9_.-]`)
 
 func fileName(name string) string { return disliked.ReplaceAllString(filepath.Base(name), "-") }
@@ -91,7 +91,7 @@ func (r *SpecReport) methodNames() (names []string) {
 	return names
 }
 
-// speedups draws bars: a group a suite, a bar a method.
+// speedups draws bars: a group per suite, a bar per method.
 func (r *SpecReport) speedups() (*chart, error) {
 	p := r.newChart("speed-up over plain decoding: medians and quartiles of prompts", "", "speed-up")
 	names := r.methodNames()

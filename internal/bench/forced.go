@@ -9,22 +9,22 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// forcedTarget is a target whose logits are its own but for one: at each place of the text that it
-// is to write, that of the text's token is raised above all others. Nodes of a tree that are not on
-// the text's path keep their logits, from which drafters may learn. So every pass is computed,
-// every drafter asked, and every token chosen as ever, and the output is the text: what a model
-// that does a task would write where ours is too small to do it. Drafters read the target's own
+// forcedTarget is a target with its own logits, except one at each position of the text that it is
+// to write: the logit of the text's token is raised above all others. Nodes of a tree that are not
+// on the text's path keep their logits, so that drafters can learn from them. So every pass is
+// computed, every drafter asked and every token chosen as usual, and the output is the text: the
+// output of a model that can do a task for which ours is too small. Drafters read the target's own
 // taps.
 type forcedTarget struct {
 	speculate.Target
-	from int     // position of the text's first token; all else is left as it is
+	from int     // position of the text's first token; other positions keep their logits
 	text []int32 // one sequence at a time
 }
 
-// forcedLogit is far above what networks put out, and near enough for a float32's exponential.
+// forcedLogit is far above networks' logits, and small enough for a float32's exponential.
 const forcedLogit = 1e4
 
-// write makes the target write what a prompt has for it, and a request ask for no more.
+// write makes the target write a prompt's forced text, and a request ask for no more.
 func (t *forcedTarget) write(p encoded, r *speculate.Request) {
 	t.from, t.text = len(p.prompt), p.forced
 	if len(p.forced) > 0 {
@@ -37,8 +37,8 @@ func (t *forcedTarget) NewPass() speculate.Pass { return &forcedPass{Pass: t.Tar
 type forcedPass struct {
 	speculate.Pass
 	t     *forcedTarget
-	first []int // per sequence, its first entry of places
-	place []int // of each row of logits the place in the text of the token that it predicts; -1 for none
+	first []int // for each sequence, its first entry in places
+	place []int // for each row of logits, the position in the text of the token that it predicts; -1 for none
 }
 
 func (p *forcedPass) Run(ctx context.Context, rows []speculate.Rows, taps []int) error {
@@ -60,8 +60,8 @@ func (p *forcedPass) Logits(sequence, i int) []float32 {
 	return row
 }
 
-// next is the place in the text of the token behind a node, -1 if it is outside, or if the node's
-// path is not the text's.
+// next returns the position in the text of the token after a node, or -1 if it is outside, or if
+// the node's path is not the text's.
 func (t *forcedTarget) next(in *tree.Tree, node int32, committed int) int {
 	next := committed + int(in.Depth[node]) + 1 - t.from
 	if next < 0 || next >= len(t.text) {

@@ -1,4 +1,4 @@
-// One method decoding one prompt, with a clock.
+// One method decoding one prompt, timed.
 
 package bench
 
@@ -15,7 +15,7 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// lane is a method at work: a loop with its drafter.
+// lane is a method in use: a loop with its drafter.
 type lane struct {
 	loop    *speculate.Loop
 	forced  *forcedTarget // the loop's target
@@ -52,11 +52,11 @@ func (b *bench) lane(m Method, sampling sample.Params, control *speculate.Contro
 	return l, nil
 }
 
-// generation is an output, and how it came.
+// generation is an output, and how it was generated.
 type generation struct {
 	tokens []int32
 	first  time.Duration // from the prompt to the first token, which reading the prompt gives
-	rounds []round       // which give the others
+	rounds []round       // these give the other tokens
 	stats  speculate.Stats
 	lists  shortlist.Stats
 	listed bool // the drafter counts shortlists
@@ -73,7 +73,7 @@ type round struct {
 // encoded is a prompt in tokens.
 type encoded struct {
 	prompt []int32
-	forced []int32 // what the target is made to write; empty: what it likes
+	forced []int32 // the text that the target is made to write; empty: its own choice
 }
 
 // generate decodes a prompt.
@@ -141,7 +141,7 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 	return g, nil
 }
 
-// read has another sequence read the prompt into a cache, and returns what the drafter made of it.
+// read makes another sequence read the prompt into a cache, and returns what the drafter computed from it.
 func (l *lane) read(ctx context.Context, prompt []int32, cache speculate.Cache) (*speculate.Kept, error) {
 	r := speculate.Request{Cache: cache, MaxTokens: 1}
 	if l.prefix == Cached {
@@ -155,8 +155,8 @@ func (l *lane) read(ctx context.Context, prompt []int32, cache speculate.Cache) 
 	return s.Keep()
 }
 
-// part sums up the rounds whose first token is one of the output's from to to, counted from 1. The first token of all
-// belongs to no round.
+// part sums the rounds whose first token is between from and to in the output, counted from 1. The
+// very first token belongs to no round.
 func (g *generation) part(from, to int) (p part) {
 	at := 2
 	for _, r := range g.rounds {
@@ -168,7 +168,7 @@ func (g *generation) part(from, to int) (p part) {
 	return p
 }
 
-// part is a part of outputs, in sums.
+// part is the sums over a part of outputs.
 type part struct {
 	tokens, rounds, drafted, accepted int
 	time                              time.Duration
@@ -185,12 +185,12 @@ func (p *part) add(o part) {
 func (p part) tau() float64       { return share(float64(p.tokens), float64(p.rounds)) }
 func (p part) perSecond() float64 { return share(float64(p.tokens), p.time.Seconds()) }
 
-// compared reports whether a method's tokens must be those of plain decoding.
+// compared reports whether a method's tokens must equal those of plain decoding.
 func (m *Method) compared(p sample.Params) bool {
 	return m.Accept != speculate.Rejection && m.Accept != speculate.Typical || p.Temperature == 0
 }
 
-// differences counts the tokens of a that are not those of b.
+// differences counts the tokens of a that differ from b's.
 func differences(a, b []int32) int {
 	n := max(len(a), len(b)) - min(len(a), len(b))
 	for i := range min(len(a), len(b)) {

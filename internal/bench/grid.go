@@ -14,8 +14,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// grid draws the speed-ups of methods over two options of their drafters, as dots whose colours and labels say how
-// large they are; nil where fewer than two methods have both.
+// grid draws the speed-ups of methods over two options of their drafters, as dots whose colours and
+// labels show how large they are. It returns nil if fewer than two methods have both options.
 func (r *SpecReport) grid(s *SuiteReport, v FigureView) (*chart, error) {
 	var xy plotter.XYs
 	var speedups []float64

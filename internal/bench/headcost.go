@@ -1,4 +1,4 @@
-// What drafting with heads of every kind costs, beside a plain pass of their target.
+// The cost of drafting with heads of every kind, compared with a plain pass of their target.
 
 package bench
 
@@ -19,10 +19,10 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// HeadCostOptions say which heads to time.
+// HeadCostOptions specify which heads to time.
 type HeadCostOptions struct {
 	Model string      // its name in the report
-	Path  string      // the model's file, which may have a layer that drafts
+	Path  string      // the model's file, which may contain a layer that drafts
 	Type  tensor.Type // of the matrices of random heads
 
 	Drafters  []string // nil: all that have heads for the target
@@ -32,10 +32,10 @@ type HeadCostOptions struct {
 	Progress func(done, total int) // called after each head; may be nil
 }
 
-// HeadCostReport says what drafts cost on this machine.
+// HeadCostReport has the costs of drafts on this machine.
 type HeadCostReport struct {
 	Model     string     `json:"model"`
-	Weights   int        `json:"weight_bytes"` // that a plain pass reads
+	Weights   int        `json:"weight_bytes"` // bytes that a plain pass reads
 	Type      string     `json:"head_type"`
 	CPU       string     `json:"cpu"`
 	Threads   int        `json:"threads"`
@@ -44,8 +44,8 @@ type HeadCostReport struct {
 	Heads     []HeadCost `json:"heads"`
 }
 
-// HeadCost is a draft of a head: the reading of three tokens of text, and a tree with the drafter's usual options for
-// a budget of 64 nodes. Random heads are sure of nothing, so that their trees are as wide as the options allow.
+// HeadCost is the cost of a head's draft: the reading of three tokens of text, and a tree with the drafter's usual
+// options for a budget of 64 nodes. Random heads are sure of nothing, so their trees are as wide as the options allow.
 type HeadCost struct {
 	Drafter string  `json:"drafter"`
 	Shape   string  `json:"shape"`
@@ -53,7 +53,7 @@ type HeadCost struct {
 	Nodes   int     `json:"nodes"`    // of the last draft
 	MS      float64 `json:"ms"`       // of a draft, median
 	PlainMS float64 `json:"plain_ms"` // of a plain pass in the same rounds, median
-	Share   float64 `json:"share"`    // MS over PlainMS
+	Share   float64 `json:"share"`    // MS divided by PlainMS
 }
 
 const (
@@ -61,8 +61,8 @@ const (
 	headDepth  = 16
 )
 
-// HeadCosts times drafts with random heads of the shapes that published ones have, and plain passes of m in turn. Taps
-// are random numbers too.
+// HeadCosts times drafts with random heads, in the shapes of published ones, and plain passes of m,
+// in turn. Taps are random numbers too.
 func HeadCosts(ctx context.Context, m *model.Model, o HeadCostOptions) (r *HeadCostReport, err error) {
 	o.Rounds = cmp.Or(o.Rounds, 15)
 	r = &HeadCostReport{Model: o.Model, Weights: m.WeightBytes(), Type: o.Type.String(), CPU: cpu.Active().String(),
@@ -138,14 +138,14 @@ func (r *HeadCostReport) time(ctx context.Context, m *model.Model, h headfile.Pu
 		if err != nil {
 			return cost, err
 		}
-		if err := p.pass.Prefill(ctx, p.cache, make([]int32, draftRead), false); err != nil { // that the draft reads
+		if err := p.pass.Prefill(ctx, p.cache, make([]int32, draftRead), false); err != nil { // tokens that the draft reads
 			return cost, err
 		}
 		took, err := t.time(ctx)
 		if err != nil {
 			return cost, err
 		}
-		if round > 0 { // the first grows the buffers
+		if round > 0 { // the first round grows the buffers
 			plain, drafts = append(plain, passes...), append(drafts, took)
 		}
 	}

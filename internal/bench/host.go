@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/cpu"
 )
 
-// Machine says in a line what this machine is.
+// Machine describes this machine in a line.
 func Machine() string {
 	name := runtime.GOARCH
 	if f, err := os.Open("/proc/cpuinfo"); err == nil {
@@ -26,7 +26,7 @@ func Machine() string {
 		runtime.GOARCH, cpu.Best())
 }
 
-// Bandwidth measures how many bytes a second so many threads read, the median of a few times.
+// Bandwidth measures how many bytes per second a number of threads read, as a median of several times.
 func Bandwidth(threads int) (float64, error) {
 	m, err := newMachine(threads)
 	if err != nil {

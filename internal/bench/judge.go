@@ -11,34 +11,34 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// branches is how many branches of a tree are judged: those that the drafter believes in most.
+// branches is how many branches of a tree are judged: those that the drafter trusts most.
 const branches = 5
 
-// impossible is the log-probability of what a drafter gives none, so that sums stay numbers.
+// impossible stands for the log-probability of 0, so that sums remain finite.
 const impossible = -1000
 
-// judged is what the target makes of a tree.
+// judged is the target's judgement of a tree.
 type judged struct {
-	accepted int      // tokens that a round would commit, the bonus token included
-	ranks    []branch // the paths to the leaves, the one that the drafter gives the highest probability first
-	best     []branch // the drafter's likeliest path, up to each depth: of each node the likeliest child
+	accepted int      // tokens that a round would commit, including the bonus token
+	ranks    []branch // the paths to the leaves, by the drafter's probability, the highest first
+	best     []branch // the drafter's likeliest path, up to each depth: from each node to its likeliest child
 }
 
-// branch is a path of a tree from below its root.
+// branch is a path of a tree, without its root.
 type branch struct {
 	Tokens []int32 `json:"-"`
-	// the sum of its nodes' log-probabilities, as the drafter has them (JetSpec, equation 10)
+	// the sum of the drafter's log-probabilities of its nodes (JetSpec, equation 10)
 	Draft  float64 `json:"draft_logprob"`
-	Target float64 `json:"target_logprob"` // the same as the target has them, each given those before (its equation 4)
+	Target float64 `json:"target_logprob"` // the target's sum, each node given those before it (its equation 4)
 }
 
-// gap is how much likelier the drafter holds the branch than the target does, in nats.
+// gap returns how much likelier the branch is to the drafter than to the target, in nats.
 func (b *branch) gap() float64 { return b.Draft - b.Target }
 
-// judge reads a tree with the target's logits at its nodes.
+// judge judges a tree by the target's logits at its nodes.
 func judge(t *tree.Tree, logits func(node int) []float32) (j judged) {
-	target := make([]float64, t.Len()) // log-probability of each path; 0 where it has not been asked for
-	normal := make([]float64, t.Len()) // of each node the logarithm of its logits' normaliser; NaN: not known yet
+	target := make([]float64, t.Len()) // log-probability of each path; 0 if not asked for yet
+	normal := make([]float64, t.Len()) // for each node, the logarithm of its logits' normaliser; NaN: not known yet
 	for i := range normal {
 		normal[i] = math.NaN()
 	}
@@ -93,5 +93,5 @@ func judge(t *tree.Tree, logits func(node int) []float32) (j judged) {
 	return j
 }
 
-// argmax is the token of the largest logit, the first of equal ones.
+// argmax returns the token with the largest logit, the first of equal ones.
 func argmax(logits []float32) int32 { return int32(simd.ArgMax(logits)) }

@@ -1,4 +1,4 @@
-// Figures with a line a method.
+// Figures with a line per method.
 
 package bench
 
@@ -26,7 +26,7 @@ func (c *chart) line(i int, name string, xy plotter.XYs) error {
 	return nil
 }
 
-// fromZero is the chart with its y axis from 0; nil where it has no line.
+// fromZero returns the chart with its y axis from 0, or nil if it has no line.
 func (c *chart) fromZero() *chart {
 	if !c.named {
 		return nil
@@ -36,7 +36,7 @@ func (c *chart) fromZero() *chart {
 	return c
 }
 
-// lineFigure is a plot with a line a method.
+// lineFigure is a plot with a line per method.
 type lineFigure struct {
 	name, about, x, y string
 	plain             bool // plain decoding has a line too
@@ -77,7 +77,7 @@ func partPoints(parts []PartReport, f func(*PartReport) (x, y float64)) (xy plot
 	return xy
 }
 
-// lines draws a line figure of a suite; nil where there is nothing to draw.
+// lines draws a line figure of a suite, or returns nil if there is nothing to draw.
 func (r *SpecReport) lines(s *SuiteReport, f lineFigure) (*chart, error) {
 	p := r.newChart(s.Name+": "+f.about, f.x, f.y)
 	for i, m := range s.Methods {
@@ -92,10 +92,10 @@ func (r *SpecReport) lines(s *SuiteReport, f lineFigure) (*chart, error) {
 	return p.fromZero(), nil
 }
 
-// sweepFigure is a plot over a figure of the methods themselves, of which several make a line.
+// sweepFigure is a plot over a figure of the methods themselves, several of which make a line.
 type sweepFigure struct {
 	name, about, x, y string
-	line              func(m *MethodReport) string // that a method is on; empty: on none
+	line              func(m *MethodReport) string // the line that a method is on; empty: none
 	point             func(m *MethodReport) (x, y float64)
 }
 
@@ -118,7 +118,7 @@ const (
 	byList   = "tokens of a shortlist, mean"
 )
 
-// sweep draws the lines of at least two methods; nil where there are none.
+// sweep draws the lines that have at least two methods, or returns nil if there are none.
 func (r *SpecReport) sweep(s *SuiteReport, f sweepFigure) (*chart, error) {
 	var names []string
 	points := map[string]plotter.XYs{}

@@ -8,8 +8,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/par"
 )
 
-// machine measures what the processor allows: bytes read and products done a second, by the
-// same number of threads as the passes have.
+// machine measures the processor's limits: bytes read and products done per second, with as many
+// threads as the passes have.
 type machine struct {
 	pool *par.Pool
 	buf  []byte
@@ -20,7 +20,7 @@ type machine struct {
 const (
 	readBuffer = 512 << 20 // far beyond any cache
 	readChunk  = 1 << 20
-	peakTasks  = 8 // a thread
+	peakTasks  = 8 // per thread
 )
 
 func newMachine(threads int) (*machine, error) {
@@ -29,7 +29,7 @@ func newMachine(threads int) (*machine, error) {
 		return nil, err
 	}
 	m := &machine{pool: par.New(threads), buf: buf, free: free, sink: make([]uint64, threads)}
-	for i := 0; i < len(m.buf); i += 512 { // each page must be there, and not be the shared zero page
+	for i := 0; i < len(m.buf); i += 512 { // make each page exist, and not be the shared zero page
 		m.buf[i] = byte(i >> 9)
 	}
 	m.bandwidth()
@@ -41,7 +41,7 @@ func (m *machine) close() {
 	m.free()
 }
 
-// bandwidth returns the bytes read a second.
+// bandwidth returns the bytes read per second.
 func (m *machine) bandwidth() float64 {
 	start := fineclock.Now()
 	m.pool.Run(len(m.buf)/readChunk, (*readJob)(m))
@@ -70,7 +70,7 @@ func (m *machine) multiplier(typ gemm.Type) *multiplier {
 	return p
 }
 
-// kernelTime is how long the peak kernel takes: the best of three, since one alone may have been interrupted.
+// kernelTime returns the time of the peak kernel: the best of three, since a single run may be interrupted.
 func (p *multiplier) kernelTime() time.Duration {
 	best := time.Hour
 	for range 3 {
@@ -81,7 +81,7 @@ func (p *multiplier) kernelTime() time.Duration {
 	return best
 }
 
-// peak returns the operations done a second.
+// peak returns the operations per second.
 func (p *multiplier) peak() float64 {
 	start := fineclock.Now()
 	p.pool.Run(len(p.ops), p)

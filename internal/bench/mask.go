@@ -1,4 +1,4 @@
-// What a grammar costs, and what it brings.
+// The costs and gains of a grammar.
 
 package bench
 
@@ -14,7 +14,7 @@ import (
 )
 
 // MaskCost compares texts that a JSON schema constrains with the same texts without a schema, which
-// the target is made to write. One caller, without the engine.
+// the target is made to write. There is one caller, without the engine.
 type MaskCost struct {
 	Drafter string  `json:"drafter"`
 	Speed   float64 `json:"tokens_per_s_over_free"` // after the first token of each text
@@ -31,7 +31,7 @@ type masks struct {
 	committed, rounds [2]int
 }
 
-// newMasks prepares the measurements of each drafter; there are none without a schema.
+// newMasks prepares the measurements of each drafter, or none without a schema.
 func (o *ServeOptions) newMasks() (map[string]*masks, error) {
 	if o.Schema == "" {
 		return nil, nil
@@ -94,7 +94,7 @@ func (m *masks) measure(ctx context.Context, prompts [][]int32, n int) error {
 	return nil
 }
 
-// cost is the median over the measurements.
+// cost returns the median over the measurements.
 func (m *masks) cost(drafter string) MaskCost {
 	tau := func(i int) float64 { return float64(m.committed[i]) / float64(max(m.rounds[i], 1)) }
 	return MaskCost{drafter, median(m.speeds), tau(0) / tau(1)}

@@ -1,4 +1,4 @@
-// What a method needs in memory.
+// The memory that a method needs.
 
 package bench
 
@@ -19,15 +19,15 @@ import (
 // MemoryReport is the memory of one method, decoding one prompt in a process that does nothing else.
 type MemoryReport struct {
 	Method string `json:"method"`
-	Loaded int64  `json:"loaded_bytes"` // resident when the models had been loaded
-	Peak   int64  `json:"peak_bytes"`   // the most that was resident while decoding: weights, caches, buffers, the program
+	Loaded int64  `json:"loaded_bytes"` // resident after the models were loaded
+	Peak   int64  `json:"peak_bytes"`   // maximum resident while decoding: weights, caches, buffers, the program
 	Tokens int    `json:"tokens"`
 }
 
 var errNoMemory = errors.New("this system does not say what a process has resident (/proc/self/status): memory is measured on Linux")
 
 // Memory decodes a prompt with the one method of o's only run, and watches the process. Caches of
-// models keep the memory they have had, so the figures are the method's own only in a process that
+// models keep memory that they once had, so the figures are the method's own only in a process that
 // has not decoded before.
 func Memory(ctx context.Context, o SpecOptions) (r MemoryReport, err error) {
 	if len(o.Runs) != 1 || len(o.Runs[0].Methods) != 1 || len(o.Runs[0].Suite.Prompts) != 1 {
@@ -49,7 +49,7 @@ func Memory(ctx context.Context, o SpecOptions) (r MemoryReport, err error) {
 	if err != nil {
 		return r, err
 	}
-	// What the collector has not got to yet is not needed: let it go often.
+	// Garbage not yet collected is not needed: collect often.
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	debug.FreeOSMemory()
 	var ok bool
@@ -57,7 +57,7 @@ func Memory(ctx context.Context, o SpecOptions) (r MemoryReport, err error) {
 	if !ok {
 		return r, errNoMemory
 	}
-	// Loading took more than what is left of it: forget that peak (proc(5), clear_refs).
+	// Loading used more memory than now remains: forget that peak (proc(5), clear_refs).
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
 		return r, fmt.Errorf("%w: %v", errNoMemory, err)
 	}

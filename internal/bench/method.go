@@ -1,4 +1,4 @@
-// Methods: what is measured against plain decoding, as text.
+// Methods, as text: the ways of decoding that are compared with plain decoding.
 
 package bench
 
@@ -18,31 +18,30 @@ const Plain = registry.Plain
 
 // Method is a way of decoding.
 type Method struct {
-	Name         string // of its row
-	Drafter      string // as package draft reads it; empty: plain decoding
-	Budget       int    // nodes of a tree at most; 0: the loop's
+	Name         string // in its row
+	Drafter      string // as package draft parses it; empty: plain decoding
+	Budget       int    // maximum nodes of a tree; 0: the loop's default
 	Accept       string // acceptance rule: speculate.Coupled, speculate.Rejection or speculate.Typical
 	Uncontrolled bool   // no controller
-	Prefix       string // what is there of a prompt before it is read: Cached, Resumed, or empty: nothing
-	Memory       bool   // drafts also from what it generated for the prompts before
+	Prefix       string // what exists of a prompt before it is read: Cached, Resumed, or empty: nothing
+	Memory       bool   // drafts also from its outputs for earlier prompts
 }
 
 // Prefixes of a prompt.
 const (
-	Cached  = "cached"  // the target's rows, but for the last
-	Resumed = "resumed" // the same, and what the drafter made of them
+	Cached  = "cached"  // the target's rows, except the last
+	Resumed = "resumed" // the same, and what the drafter computed from them
 )
 
-// MethodUsage says how a method is written.
+// MethodUsage is the syntax of a method.
 const MethodUsage = `plain, or a drafter with its options (dynatree:d0=5,tau-h=0.9), then settings of its own: @budget=N, @coupled,
 @rejection, @typical (Medusa's rule, which changes the text: lossy), @controller, @no-controller, @paper (its method
 as published: the paper's options where none are given, @rejection and @no-controller), @cached (the
 target has read the prompt before, as at a prefix hit), @resumed (the drafter has read it too, as on a later turn of
 a chat), @name=NAME (settings after it are added to the name). {a,b} in it stands for one method with each`
 
-// SplitList cuts a list of methods or suites at its commas. Those within {} or () do not count, nor
-// do those before an option (key=value) of what is being listed: lookup:min=3,branches=2,plain is
-// two methods.
+// SplitList splits a list of methods or suites at its commas, except those within {} or (), and
+// those before an option (key=value) of an item: lookup:min=3,branches=2,plain is two methods.
 func SplitList(list string) []string {
 	var out []string
 	depth, from := 0, 0
@@ -71,9 +70,9 @@ func SplitList(list string) []string {
 	return out
 }
 
-// ParseMethods reads methods, each with base's settings where it names none of its own. Plain
-// decoding is put first where it is not among them, since the others are compared with it. No two
-// may have the same name.
+// ParseMethods parses methods, with base's settings for those that a method does not name. It puts
+// plain decoding first if the list lacks it, since the others are compared with it. No two may have
+// the same name.
 func ParseMethods(texts []string, base Method) ([]Method, error) {
 	var methods []Method
 	for _, text := range texts {
@@ -101,14 +100,14 @@ func ParseMethods(texts []string, base Method) ([]Method, error) {
 	return methods, nil
 }
 
-// ParseMethod reads one method, with base's settings where it names none.
+// ParseMethod parses one method, with base's settings for those that it does not name.
 func ParseMethod(text string, base Method) (Method, error) {
 	m := base
 	parts := strings.Split(text, "@")
 	m.Drafter = strings.TrimSpace(parts[0])
 	named := m.Drafter
 	settings := false
-	var shown []string // settings that tell methods apart, as far as the name does not
+	var shown []string // settings that distinguish methods, if the name does not
 	for _, setting := range parts[1:] {
 		key, value, _ := strings.Cut(strings.TrimSpace(setting), "=")
 		switch key {
@@ -156,8 +155,8 @@ func ParseMethod(text string, base Method) (Method, error) {
 	return m, nil
 }
 
-// Cross writes methods out, each once with each setting ("budget=64"), but for plain decoding and
-// those that have a setting of the kind already, which begins as kinds say.
+// Cross returns methods once with each setting ("budget=64"), except plain decoding and methods
+// that already have a setting of the kind, which begins with one of kinds.
 func Cross(texts, settings []string, kinds ...string) (out []string) {
 	for _, t := range texts {
 		has := func(kind string) bool { return strings.Contains(t, "@"+kind) }
@@ -172,7 +171,7 @@ func Cross(texts, settings []string, kinds ...string) (out []string) {
 	return out
 }
 
-// budgetLine is the method's name without its budget: what is drawn as one line over budgets.
+// budgetLine returns the method's name without its budget: methods that differ only in budgets are drawn as one line.
 func (m *MethodReport) budgetLine() string {
 	if m.Budget == 0 {
 		return ""
@@ -180,8 +179,8 @@ func (m *MethodReport) budgetLine() string {
 	return strings.Replace(m.Name, fmt.Sprintf("@budget=%d", m.Budget), "", 1)
 }
 
-// listLine is the drafter without the size of its shortlist: what is drawn as one line over sizes;
-// empty without a shortlist.
+// listLine returns the drafter without the size of its shortlist: drafters that differ only in
+// sizes are drawn as one line. It is empty without a shortlist.
 func (m *MethodReport) listLine() string {
 	name, options, modifiers := registry.Split(m.Drafter)
 	line, found := []string{name}, false
@@ -195,7 +194,7 @@ func (m *MethodReport) listLine() string {
 			return o == "" || strings.TrimSpace(key) == "size"
 		})
 		at := slices.IndexFunc(registry.AllModifiers, func(k registry.Modifier) bool { return k.Name == name })
-		found = found || at >= 0 && len(registry.AllModifiers[at].Listed()) > 0 // not those of +text, nor a merge's parts
+		found = found || at >= 0 && len(registry.AllModifiers[at].Listed()) > 0 // not +text, nor a merge's parts
 		if len(kept) > 0 {
 			name += ":" + strings.Join(kept, ",")
 		}
@@ -207,7 +206,7 @@ func (m *MethodReport) listLine() string {
 	return strings.Join(line, "+")
 }
 
-// expand writes out the braces: a{b,c}d is abd and acd.
+// expand expands the braces: a{b,c}d is abd and acd.
 func expand(text string) ([]string, error) {
 	open := strings.IndexByte(text, '{')
 	if open < 0 {
@@ -238,7 +237,7 @@ func expand(text string) ([]string, error) {
 
 const maxMethods = 200
 
-// String is the method as ParseMethod reads it, but for its name.
+// String returns the method as ParseMethod parses it, except for its name.
 func (m *Method) String() string {
 	if m.Drafter == "" {
 		return Plain
@@ -262,7 +261,7 @@ func (m *Method) String() string {
 	return text
 }
 
-// option is the value of an option of the drafter or of one of its modifiers, as its text has it.
+// option returns the text of an option of the drafter or of one of its modifiers.
 func (m *Method) option(key string) (string, bool) {
 	_, options, modifiers := registry.Split(m.Drafter)
 	for _, text := range modifiers {

@@ -1,8 +1,8 @@
 package bench
 
-// order is the order in which n methods run in a round. What ran before may slow a method or speed it up (caches, clock
-// rates), so the rounds form Williams designs: over n of them (2n where n is odd) each method is in
-// each place equally often, and follows each other method equally often.
+// order returns the order in which n methods run in a round. The method that ran before may slow a method
+// down or speed it up (caches, clock rates), so the rounds form Williams designs: over n of them (2n if n
+// is odd) each method is in each place equally often, and follows each other method equally often.
 func order(n, round int) []int {
 	seq := make([]int, n)
 	for i := range seq { // 0, n−1, 1, n−2, …

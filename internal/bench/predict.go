@@ -1,4 +1,4 @@
-// What a round's parts predict of the speed, beside the speed that was measured.
+// The speed that a round's parts predict, compared with the measured speed.
 
 package bench
 
@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// predict fills in the speed-ups that SpecBlock's model of the throughput gives: Φ = τ/(T_M + T_D),
-// with one T_M for all drafters, as it finds the verifier's time "essentially constant across these
-// methods". It is the mean over the suite's drafters. Plain decoding has τ = 1, no T_D and a T_M of
-// its own, a pass of one row. What the model leaves out is that passes of other trees cost
-// otherwise, and the rest of a round.
+// predict fills in the speed-ups by SpecBlock's model of the throughput: Φ = τ/(T_M + T_D), with
+// one T_M for all drafters, because it finds the verifier's time "essentially constant across these
+// methods". T_M is the mean over the suite's drafters. Plain decoding has τ = 1, no T_D and a T_M
+// of its own, a pass of one row. The model leaves out that passes of different trees cost different
+// times, and the rest of a round.
 func (s *SuiteReport) predict() {
 	plain, verify := 0.0, 0.0
 	drafters := 0
@@ -33,11 +33,11 @@ func (s *SuiteReport) predict() {
 	}
 }
 
-// model fills in the figures of speculative decoding's usual model, which JetSpec's Equations 1 and 2
-// state: α, the chance that a node is accepted at each depth alike; γc, the time of drafting as a
-// share of a plain pass; and the speed-up that follows if a pass takes as long for a tree as for one
-// row, (1 + α + … + α^γ)/(γc + 1). γ is the depth at which the path that is accepted has no more nodes, so
-// that α is that of any of a node's children. The speed-up measured is less by what the rows of trees cost.
+// model fills in the figures of speculative decoding's usual model, in JetSpec's Equations 1 and 2: α,
+// the chance that a node is accepted, the same at each depth; γc, the time of drafting relative to a
+// plain pass; and the speed-up if a pass takes as long for a tree as for one row, (1 + α + … + α^γ)/(γc
+// + 1). γ is the depth at which an accepted path has no more nodes, so α is the chance that any of a
+// node's children is accepted. The measured speed-up is lower by the cost of the rows of trees.
 func (s *SuiteReport) model() {
 	plain := s.plain()
 	if plain == nil {
@@ -67,9 +67,9 @@ func (s *SuiteReport) model() {
 // publishedDivisor matches the option by which DynaTree's Table 3 divides the tokens of a round.
 var publishedDivisor = regexp.MustCompile(`^(dynatree|fixed|linear):(?:.*,)?(d0|d|k)=(\d+)`)
 
-// publishedAccept is the acceptance of DynaTree's Table 3 as its code computes it: tokens of a round over
-// D₀ + 2, over the fixed tree's depth + 2, or over a chain's length. It may exceed 1, and methods
-// are not comparable by it. Other drafters have none.
+// publishedAccept is the acceptance of DynaTree's Table 3 as its code computes it: tokens of a
+// round divided by D₀ + 2, by the fixed tree's depth + 2, or by a chain's length. It may exceed 1,
+// and methods are not comparable by it. Other drafters have none.
 func (m *MethodReport) publishedAccept() string {
 	match := publishedDivisor.FindStringSubmatch(m.Drafter)
 	if match == nil {

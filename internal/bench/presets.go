@@ -14,11 +14,11 @@ import (
 	"sync"
 )
 
-// Preset is an experiment: what to run, and which tables and figures to make of it besides the usual ones.
+// Preset is an experiment: what to run, and which tables and figures to make in addition to the usual ones.
 type Preset struct {
 	Name string `json:"name"`
 	Help string `json:"help"`
-	Like string `json:"like"` // another preset, whose settings count where this one has none
+	Like string `json:"like"` // another preset, whose settings replace missing ones of this preset
 
 	Runs         []PresetRun `json:"runs"`
 	Prompts      int         `json:"prompts"`
@@ -27,30 +27,30 @@ type Preset struct {
 	Budgets      []int       `json:"budgets"`
 	Temperatures []float32   `json:"temperatures"`
 	NoController bool        `json:"no_controller"`
-	Chat         bool        `json:"chat"` // questions stand in the model's chat template
+	Chat         bool        `json:"chat"` // lay questions out by the model's chat template
 
-	Measure string       `json:"measure"` // nothing for methods on prompts (Spec), or MeasureFaithful
+	Measure string       `json:"measure"` // empty for methods on prompts (Spec), or MeasureFaithful
 	Memory  bool         `json:"memory"`
 	Lengths []int        `json:"lengths"`
 	Tables  []TableView  `json:"tables"`
 	Figures []FigureView `json:"figures"`
 }
 
-// MeasureFaithful measures how far trees are to be believed: Faithful.
+// MeasureFaithful measures how well trees predict acceptance: see Faithful.
 const MeasureFaithful = "faithful"
 
-// PresetRun is suites with the methods to measure on each.
+// PresetRun is suites, with the methods to measure on each.
 type PresetRun struct {
 	Suites  []string `json:"suites"`
 	Methods []string `json:"methods"`
 }
 
-// TableView is a table of some columns, the suites side by side, or of acceptance by depth, the
-// suites one below the other.
+// TableView is a table of some columns, with the suites side by side, or of acceptance by depth,
+// with the suites one below the other.
 type TableView struct {
 	Title   string   `json:"title"`
 	Columns []string `json:"columns"`
-	Depths  int      `json:"depths"` // columns for so many depths
+	Depths  int      `json:"depths"` // columns for this many depths
 }
 
 // FigureView is a plot of the speed-up over two options of the methods' drafters.
@@ -103,7 +103,7 @@ func readPresets(file string) (all []Preset, err error) {
 	return all, nil
 }
 
-// inherit takes from o what p has not.
+// inherit takes the settings that p lacks from o.
 func (p *Preset) inherit(o Preset) {
 	fill(&p.Runs, o.Runs)
 	fill(&p.Budgets, o.Budgets)
@@ -120,17 +120,17 @@ func (p *Preset) inherit(o Preset) {
 	p.Chat = p.Chat || o.Chat
 }
 
-// fill makes a list that there is not another one.
+// fill sets an empty list to another.
 func fill[T any](list *[]T, other []T) {
 	if *list == nil {
 		*list = other
 	}
 }
 
-// Presets lists the experiments there are.
+// Presets lists the available experiments.
 func Presets() []Preset { return slices.Clone(presets()) }
 
-// LookupPreset finds one by name.
+// LookupPreset finds an experiment by name.
 func LookupPreset(name string) (Preset, error) {
 	var names []string
 	for _, p := range presets() {
@@ -142,7 +142,7 @@ func LookupPreset(name string) (Preset, error) {
 	return Preset{}, fmt.Errorf("there is no preset %q: want one of %s", name, strings.Join(names, ", "))
 }
 
-// Expand writes out the braces of texts: a{b,c}d is abd and acd.
+// Expand expands the braces in texts: a{b,c}d is abd and acd.
 func Expand(texts []string) ([]string, error) {
 	var all []string
 	for _, t := range texts {
@@ -155,12 +155,12 @@ func Expand(texts []string) ([]string, error) {
 	return all, nil
 }
 
-// heads stands in a preset's methods for the folder of files that were made to be compared: heads, token ranks.
+// heads, in a preset's methods, stands for the folder of files made for the comparison: heads, token ranks.
 const heads = "$heads"
 
-// FindHeads puts dir, which holds a folder for each head as grove train leaves it, in the methods
-// of p. Methods whose file is not there are left out, and listed; it is an error if no drafter is
-// left. Without a dir none is there.
+// FindHeads puts dir, which has a folder for each head in grove train's layout, into the methods of
+// p. Methods whose file does not exist are left out, and listed; it is an error if no drafter
+// remains. Without a dir no file exists.
 func (p *Preset) FindHeads(dir string) (missing []string, err error) {
 	drafters := 0
 	p.Runs = slices.Clone(p.Runs)

@@ -19,13 +19,13 @@ import (
 	"github.com/grovellm/grove/internal/speculate"
 )
 
-// ServeOptions say what callers of one model do at the same time.
+// ServeOptions specify what callers of one model do at the same time.
 type ServeOptions struct {
 	Model     *grove.Model
-	ModelName string    // for the report, where the model has none
+	ModelName string    // for the report, if the model has none
 	Prompts   [][]int32 // callers take them in turn
-	Methods   []Method  // plain decoding is among them, and none has a Prefix or Memory
-	Clients   []int     // callers at the same time; 1 is always among them
+	Methods   []Method  // includes plain decoding; none has a Prefix or Memory
+	Clients   []int     // callers at the same time; always includes 1
 	Requests  int       // of each measurement, for each caller
 	Request   grove.Request
 	Rounds    int    // measurements of each; they take turns
@@ -34,7 +34,7 @@ type ServeOptions struct {
 	Progress func(done, total int) // called after each measurement; may be nil
 }
 
-// ServeReport is what callers of one engine got.
+// ServeReport has the results of callers of one engine.
 type ServeReport struct {
 	Setting
 	Tokens int           `json:"max_tokens"`
@@ -44,13 +44,13 @@ type ServeReport struct {
 	Masks  []MaskCost    `json:"masks,omitempty"`
 }
 
-// ServeResult is what a number of callers got with one drafter: medians over all rounds.
+// ServeResult is the result of a number of callers with one drafter: medians over all rounds.
 type ServeResult struct {
 	Drafter   string  `json:"drafter"`
 	Clients   int     `json:"clients"`
 	PerSecond float64 `json:"tokens_per_s"`   // of all callers together
-	OverOne   float64 `json:"over_one"`       // that of one caller with this drafter
-	OverPlain float64 `json:"over_plain"`     // that of as many callers without a drafter
+	OverOne   float64 `json:"over_one"`       // relative to one caller with this drafter
+	OverPlain float64 `json:"over_plain"`     // relative to as many callers without a drafter
 	FirstMS   float64 `json:"first_token_ms"` // median
 	GapMS     float64 `json:"gap_ms"`         // between two chunks of a caller, median
 	GapP99MS  float64 `json:"gap_p99_ms"`
@@ -58,17 +58,17 @@ type ServeResult struct {
 	Different int     `json:"different"` // texts that differ from those of one caller without a drafter
 }
 
-// ServeLoop compares one caller of the engine with the loop of package speculate alone.
+// ServeLoop compares one caller of the engine with package speculate's loop alone.
 type ServeLoop struct {
 	Drafter string  `json:"drafter"`
-	Ratio   float64 `json:"engine_over_loop"` // tokens a second after the first token, of the engine over the loop
+	Ratio   float64 `json:"engine_over_loop"` // tokens per second after the first, engine's over loop's
 }
 
 // Serve measures callers of one model.
 func Serve(ctx context.Context, o ServeOptions) (*ServeReport, error) {
 	o.Clients = append([]int{1}, slices.DeleteFunc(slices.Clone(o.Clients), func(n int) bool { return n == 1 })...)
 	plain := slices.IndexFunc(o.Methods, func(m Method) bool { return m.Drafter == "" })
-	first := []Method{o.Methods[plain]} // whose texts and speed those of the others are compared with
+	first := []Method{o.Methods[plain]} // the other methods' texts and speed are compared with its own
 	o.Methods = append(first, slices.Delete(slices.Clone(o.Methods), plain, plain+1)...)
 	inside.RequestOptionsOf(&o.Request).FreshPrompt = true
 	r := &ServeReport{Setting: NewSetting(inside.Target(o.Model).Model, "", o.ModelName),
@@ -138,7 +138,7 @@ type load struct {
 	different int
 }
 
-// load runs n callers, each of which makes its requests one after the other.
+// load runs n callers, each of which makes its requests one after another.
 func (o *ServeOptions) load(ctx context.Context, m *Method, n int, texts [][]int32) (load, error) {
 	var mu sync.Mutex
 	var l load
@@ -208,7 +208,7 @@ func (o *ServeOptions) loop(target speculate.Target, m *Method) (*speculate.Loop
 	return speculate.New(target, d, speculate.Options{Budget: m.Budget, Accept: m.Accept, Uncontrolled: m.Uncontrolled})
 }
 
-// loopSpeed is how many tokens a second the loop alone decodes, after the first, of what one caller asks for.
+// loopSpeed returns how many tokens per second, after the first, the loop alone decodes of one caller's requests.
 func (o *ServeOptions) loopSpeed(ctx context.Context, m *Method) (float64, error) {
 	loop, err := o.loop(speculate.Model(inside.Target(o.Model).Model), m)
 	if err != nil {
@@ -262,7 +262,7 @@ func summarise(list []load) (r ServeResult) {
 	return r
 }
 
-// Figures draws the tokens a second by callers into a folder, which it makes: load. It returns the files' names.
+// Figures draws the tokens per second by callers into a folder, which it makes: load. It returns the files' names.
 func (r *ServeReport) Figures(dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-// What every report begins with: the machine, and the target.
+// The beginning of every report: the machine and the target.
 
 package bench
 
@@ -12,14 +12,14 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// Setting says where and on what a report was made.
+// Setting describes where and with which target a report was made.
 type Setting struct {
 	Machine string `json:"machine"`
 	Model   string `json:"model"`
 	Pad     int64  `json:"pad"` // parameters that the model was padded to; 0: it is not padded
 
 	Title       string    `json:"title,omitempty"`
-	Parameters  int64     `json:"parameters"` // of the target, padding included
+	Parameters  int64     `json:"parameters"` // of the target, including padding
 	WeightBytes int       `json:"weight_bytes"`
 	Padding     string    `json:"padding,omitempty"` // in words
 	Context     int       `json:"context"`
@@ -28,7 +28,7 @@ type Setting struct {
 	Date        time.Time `json:"date"`
 }
 
-// NewSetting describes a target; name is used where it has none of its own.
+// NewSetting describes a target; name is used if the model has none of its own.
 func NewSetting(m *model.Model, title, name string) Setting {
 	c := &m.Config
 	s := Setting{

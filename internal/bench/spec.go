@@ -18,27 +18,27 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// SpecOptions say what to measure.
+// SpecOptions specify what to measure.
 type SpecOptions struct {
 	Target registry.Target // its Model is not nil
 	Runs   []SpecRun
 
-	Title, ModelName, DraftName string // for the report; the models' own names where they are empty
+	Title, ModelName, DraftName string // for the report; if empty, the models' own names
 
 	Sampling     sample.Params
 	Temperatures []float32 // each suite is measured at each; empty: Sampling's
-	Seeds        []uint64  // above temperature 0 each prompt is decoded with each; empty: Sampling's
+	Seeds        []uint64  // above temperature 0, each prompt is decoded with each; empty: Sampling's
 	MaxTokens    int       // of an output; 0: DefaultMaxTokens
 	Repeats      int       // how often everything is measured; 0: once
-	IgnoreEnd    bool      // go on after the end of a text
-	Chat         bool      // put questions into the model's chat template
-	Lengths      []int     // outputs' lengths to report besides the whole; empty: powers of 2
+	IgnoreEnd    bool      // continue after the end of a text
+	Chat         bool      // lay questions out by the model's chat template
+	Lengths      []int     // outputs' lengths to report in addition to the whole; empty: powers of 2
 
 	// called before each generation; may be nil
 	Progress func(SpecProgress)
 	// peak memory of a method; may be nil
 	Memory  func(ctx context.Context, p sample.Params, m Method, prompt Prompt) (bytes int64, err error)
-	Between func(*SpecReport) // called before and after each suite, to look at the machine; may be nil
+	Between func(*SpecReport) // called before and after each suite, to inspect the machine; may be nil
 }
 
 // SpecRun is a suite with the methods to measure on it.
@@ -47,7 +47,7 @@ type SpecRun struct {
 	Methods []Method // one of them plain decoding
 }
 
-// DefaultMaxTokens is the length of an output at most, where none is given.
+// DefaultMaxTokens is the default maximum length of an output.
 const DefaultMaxTokens = 256
 
 // SpecProgress says what is about to run.
@@ -58,10 +58,10 @@ type SpecProgress struct {
 }
 
 // Spec measures. Within a suite each method has one drafter and one controller, which are kept from
-// prompt to prompt, as a server would. For every prompt each method decodes it in turn, in an order
-// that changes from prompt to prompt. What the prompts to warm up with give is left out.
+// prompt to prompt, as in a server. Every method decodes every prompt, in an order that changes
+// from prompt to prompt. The results of warm-up prompts are left out.
 //
-// When ctx ends, the report is of the prompts that all methods had finished, and comes with the error.
+// When ctx ends, the report covers the prompts that all methods had finished, and is returned with the error.
 func Spec(ctx context.Context, o SpecOptions) (*SpecReport, error) {
 	o.MaxTokens = cmp.Or(o.MaxTokens, DefaultMaxTokens)
 	o.Repeats = max(o.Repeats, 1)
@@ -104,7 +104,7 @@ func Spec(ctx context.Context, o SpecOptions) (*SpecReport, error) {
 	return r, nil
 }
 
-// bench is a run under way.
+// bench is a run in progress.
 type bench struct {
 	o           SpecOptions
 	suites      []*suiteRun
@@ -117,21 +117,21 @@ func (b *bench) look(r *SpecReport) {
 	}
 }
 
-// suiteRun is a suite at a temperature, under way.
+// suiteRun is a suite at a temperature, in progress.
 type suiteRun struct {
 	run      *SpecRun
 	name     string // in the report
 	sampling sample.Params
 	seeds    []uint64
-	plain    int // the method that is plain decoding
+	plain    int // the index of plain decoding
 	warm     []encoded
 	prompts  []encoded
 	cut      int // prompts that were cut to fit the context
-	rounds   int // of decoding a prompt with every method, so far
+	rounds   int // how often a prompt was decoded with every method, so far
 	cases    []measured
 }
 
-// measured is a prompt with a seed: for each method what came of it, once for each repeat.
+// measured is the results of a prompt with a seed: for each method, one per repeat.
 type measured [][]*generation
 
 func (s *suiteRun) generations(o *SpecOptions) int {
@@ -143,7 +143,7 @@ func (b *bench) prepare(run *SpecRun, temperature float32) (*suiteRun, error) {
 	s := &suiteRun{run: run, name: run.Suite.Name, sampling: b.o.Sampling, seeds: b.o.Seeds}
 	s.sampling.Temperature = temperature
 	if temperature == 0 {
-		s.seeds = s.seeds[:1] // there is one answer
+		s.seeds = s.seeds[:1] // there is only one answer
 	}
 	if len(b.o.Temperatures) > 1 {
 		s.name += fmt.Sprintf(" T=%g", temperature)
@@ -152,7 +152,7 @@ func (b *bench) prepare(run *SpecRun, temperature float32) (*suiteRun, error) {
 	if s.plain < 0 {
 		return nil, fmt.Errorf("plain decoding is not among the methods, and all are compared with it")
 	}
-	for _, m := range run.Methods { // before hours of measuring: do they exist?
+	for _, m := range run.Methods { // check now, before hours of measuring, that they exist
 		if m.Memory && (b.o.Repeats > 1 || len(s.seeds) > 1) {
 			return nil, fmt.Errorf("method %s remembers its outputs, and would find each again: want one seed and one repeat", m.Name)
 		}
@@ -185,13 +185,13 @@ func (b *bench) prepare(run *SpecRun, temperature float32) (*suiteRun, error) {
 	return s, nil
 }
 
-// EncodeQuestion lays out a question as a conversation, up to where the answer begins.
+// EncodeQuestion lays a question out as a conversation, up to the beginning of the answer.
 func EncodeQuestion(layout *chat.Layout, text string) ([]int32, error) {
 	return layout.Encode([]chat.Message{{Role: "user", Content: text}}, chat.Options{Prompt: true})
 }
 
-// encoder turns prompts into tokens. Of a prompt that leaves no room for the output the end is
-// kept, and at least a quarter of the context.
+// encoder returns a function that turns prompts into tokens. Of a prompt that leaves no room for
+// the output it keeps the end, and at least a quarter of the context.
 func (b *bench) encoder() (func(Prompt) (encoded, bool, error), error) {
 	m := b.o.Target.Model
 	if m.Tokenizer == nil {
@@ -246,7 +246,7 @@ func (b *bench) run(ctx context.Context, s *suiteRun) (failed error) {
 				b.o.Progress(SpecProgress{Suite: s.name, Method: s.run.Methods[i].Name, Prompt: name, WarmUp: warmUp,
 					Done: b.done, Total: b.total})
 			}
-			runtime.GC() // not in the middle of what is timed
+			runtime.GC() // collect now, not while something is timed
 			g, err := lanes[i].generate(ctx, prompt, seed)
 			if err != nil {
 				return nil, fmt.Errorf("suite %s, %s, method %s: %w", s.name, name, s.run.Methods[i].Name, err)
@@ -262,7 +262,7 @@ func (b *bench) run(ctx context.Context, s *suiteRun) (failed error) {
 			return err
 		}
 	}
-	var cases []measured // each with what was repeated so far
+	var cases []measured // each with the repeats so far
 	for repeat := range b.o.Repeats {
 		at := 0
 		for i, prompt := range s.prompts {

@@ -8,7 +8,7 @@ import (
 // Quartiles are the first quartile, the median and the third.
 type Quartiles [3]float64
 
-// quartiles of v, between two values in proportion; zeros of nothing. v is left as it is.
+// quartiles returns the quartiles of v, interpolated between two values, or zeros if v is empty. It does not change v.
 func quartiles(v []float64) (q Quartiles) {
 	if len(v) == 0 {
 		return q
@@ -29,7 +29,7 @@ func quartiles(v []float64) (q Quartiles) {
 // gram is the length of the runs of tokens whose repetition is counted: looping text flatters every drafter.
 const gram = 4
 
-// Repeats reports for each token whether the gram that ends there stood in the text before.
+// Repeats reports for each token whether the gram that ends there occurred earlier in the text.
 func Repeats(tokens []int32) []bool {
 	seen := map[[gram]int32]bool{}
 	out := make([]bool, len(tokens))
@@ -41,7 +41,7 @@ func Repeats(tokens []int32) []bool {
 	return out
 }
 
-// copied is the share of an output's tokens where a gram ends that stands in the prompt.
+// copied returns the fraction of an output's tokens that end a gram that occurs in the prompt.
 func copied(prompt, output []int32) float64 {
 	seen := map[[gram]int32]bool{}
 	for i := gram; i <= len(prompt); i++ {
@@ -57,7 +57,7 @@ func copied(prompt, output []int32) float64 {
 	return share(float64(n), float64(len(output)))
 }
 
-// share is a ratio, 0 of nothing.
+// share returns a ratio, or 0 if all is 0.
 func share(part, all float64) float64 {
 	if all == 0 || math.IsNaN(part/all) {
 		return 0

@@ -1,4 +1,4 @@
-// Prompt suites: what the methods are measured on.
+// Prompt suites: the prompts that methods are measured on.
 
 package bench
 
@@ -13,18 +13,18 @@ import (
 
 // Prompt is a text to continue, or a question to answer.
 type Prompt struct {
-	Name     string // where it is from
+	Name     string // its origin
 	Text     string
 	Question bool // may be put into a chat template
 
-	// Forced, where it is not empty, is what the target is made to write: see forcedTarget.
+	// Forced, if not empty, is the text that the target is made to write: see forcedTarget.
 	Forced string
 }
 
 // Suite is a set of prompts of one kind.
 type Suite struct {
 	Name    string
-	About   string // what it holds, one line
+	About   string // its contents, in one line
 	Prompts []Prompt
 	Spare   []Prompt // more of the kind, none of them in Prompts, to warm up with
 }
@@ -33,8 +33,8 @@ type Suite struct {
 type SuiteOptions struct {
 	Data   string // folder with prompts/, math/ and prose/
 	GoRoot string // of the toolchain whose library the suite "go" reads
-	N      int    // prompts of a suite at most; 0: all
-	Spare  int    // prompts to warm up with, beyond N, where there are so many
+	N      int    // maximum prompts of a suite; 0: all
+	Spare  int    // prompts to warm up with, in addition to N, if there are that many
 }
 
 type namedSuite struct {
@@ -43,8 +43,8 @@ type namedSuite struct {
 	read        func(o *SuiteOptions, q query) ([]Prompt, error)
 }
 
-// named lists the suites that are more than a file's lines. Those take the first of their prompts
-// in order, as the papers do, where ordered is set, and evenly spread ones otherwise.
+// named lists the suites that are more than a file's lines. If ordered is set, they take the first
+// prompts in order, as the papers do, and otherwise evenly spread ones.
 var named = []namedSuite{
 	{"go", "functions of packages of Go's library that no model of ours has seen, to be written from their first line", false, readFunctions},
 	{"edit", "files of the same packages, to be repeated with an identifier renamed: the target is made to write that", false, readEdits},
@@ -54,15 +54,15 @@ var named = []namedSuite{
 	{"wikitext-articles", "the first passage of each article of the same", false, readArticles},
 }
 
-// query is a suite as named: "wikitext:chars=400".
+// query is a parsed suite name: "wikitext:chars=400".
 type query struct {
 	name  string
-	chars int    // characters of a prompt at most; 0: as the suite has them
+	chars int    // maximum characters of a prompt; 0: the suite's own
 	field string // of the objects in a jsonl file; empty: found by name
-	times int    // that the prompts come, one after the other and then again
+	times int    // how often the whole list of prompts is repeated
 }
 
-// mostTimes bounds how often prompts come.
+// mostTimes bounds how often prompts are repeated.
 const mostTimes = 1000
 
 func parseQuery(text string) (query, error) {
@@ -92,10 +92,10 @@ func parseQuery(text string) (query, error) {
 	return q, nil
 }
 
-// OpenSuite reads a suite: go, edit, math, prose, wikitext, wikitext-articles, the name of a file in the data folder's
-// prompts/ (mt_bench for mt_bench.jsonl), or the path of a jsonl file. After a colon it may have options: chars=N
-// cuts its prompts to N characters, times=N has them come N times, field=NAME names the field of a
-// jsonl file that has them. The same files give the same prompts.
+// OpenSuite reads a suite: go, edit, math, prose, wikitext, wikitext-articles, the name of a file
+// in the data folder's prompts/ (mt_bench for mt_bench.jsonl), or the path of a jsonl file. Options
+// may follow a colon: chars=N cuts its prompts to N characters, times=N repeats them N times,
+// field=NAME names the field of a jsonl file that has them. The same files give the same prompts.
 func OpenSuite(text string, o SuiteOptions) (Suite, error) {
 	q, err := parseQuery(text)
 	if err != nil {
@@ -118,7 +118,7 @@ func OpenSuite(text string, o SuiteOptions) (Suite, error) {
 	return s, nil
 }
 
-// divide takes n prompts to measure and others to warm up with. In order the first n are measured and the next warm up.
+// divide takes n prompts to measure and others to warm up with. If ordered is set, it takes the first ones.
 func divide(all []Prompt, n, spare int, ordered bool) (measured, warm []Prompt) {
 	if n == 0 || n > len(all) {
 		n = len(all)
@@ -127,7 +127,7 @@ func divide(all []Prompt, n, spare int, ordered bool) (measured, warm []Prompt) 
 	if ordered {
 		return all[:n], all[n:total]
 	}
-	// Those to warm up with are spread too, so that what is measured stays so.
+	// Prompts to warm up with are spread too, so that the measured ones stay spread.
 	for i, p := range spread(all, total) {
 		if k := total - n; i*k/total != (i+1)*k/total {
 			warm = append(warm, p)
@@ -138,7 +138,7 @@ func divide(all []Prompt, n, spare int, ordered bool) (measured, warm []Prompt) 
 	return measured, warm
 }
 
-// spread takes n of all, evenly.
+// spread returns n evenly spread prompts.
 func spread(all []Prompt, n int) []Prompt {
 	var out []Prompt
 	for i := range n {
@@ -147,7 +147,7 @@ func spread(all []Prompt, n int) []Prompt {
 	return out
 }
 
-// data is a path in the data folder, which must be there.
+// data returns a path in the data folder, and checks that it exists.
 func (o *SuiteOptions) data(parts ...string) (string, error) {
 	path := filepath.Join(append([]string{o.Data}, parts...)...)
 	if _, err := os.Stat(path); err != nil {
@@ -167,7 +167,7 @@ func cut(text string, n int) string {
 	return text
 }
 
-// SuiteNames lists the suites that there are, each with a line about it, those of the data folder at the end.
+// SuiteNames lists the available suites, each with a line about it, those of the data folder last.
 func SuiteNames(dataFolder string) [][2]string {
 	var list [][2]string
 	for _, s := range named {

@@ -1,4 +1,4 @@
-// The suite edit: a Go file, to be written again with an identifier renamed.
+// The suite edit: a Go file, to be rewritten with an identifier renamed.
 
 package bench
 
@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	editBytes   = 1600 // of a file, at most; it ends with a declaration
-	leastRename = 3    // places where the identifier stands, at least
-	renamed     = "V2" // what is put behind it
+	editBytes   = 1600 // maximum size of a file; it ends with a declaration
+	leastRename = 3    // minimum number of places where the identifier occurs
+	renamed     = "V2" // the suffix added to it
 )
 
-// readEdits makes a prompt of each file of the packages that suite go takes its prompts from: the
+// readEdits makes a prompt from each file of the packages that suite go takes its prompts from: the
 // file, from its package clause to the end of a declaration, and a comment that says what to
-// rename. The target is made to write the file again with that done: models of the size of ours
-// repeat a file no better than they write one (docs/bench.md).
+// rename. The target is made to write the file with that change: models of the size of ours repeat
+// a file no better than they write one (docs/bench.md).
 func readEdits(o *SuiteOptions, q query) ([]Prompt, error) {
 	docs, root, err := promptFiles(o)
 	if err != nil {
@@ -55,9 +55,9 @@ func readEdits(o *SuiteOptions, q query) ([]Prompt, error) {
 	return all, nil
 }
 
-// cutFile takes the declarations of a file that end within size bytes of its package clause, with
-// the clause, and names the one of what they declare that they mention most often; no name where
-// none is mentioned often enough.
+// cutFile returns a file's package clause and those declarations that end within size bytes of it,
+// and the name that they both declare and mention most often. The name is empty if none is
+// mentioned often enough.
 func cutFile(text string, size int) (file, name string) {
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, "", text, parser.SkipObjectResolution|parser.ParseComments)
@@ -85,7 +85,7 @@ func cutFile(text string, size int) (file, name string) {
 	return file, name
 }
 
-// names lists what a declaration declares in its package.
+// names lists the names that a declaration declares in its package.
 func names(d ast.Decl) (list []string) {
 	add := func(id *ast.Ident) {
 		if n := id.Name; n != "_" && n != "init" && n != "main" {
@@ -112,7 +112,7 @@ func names(d ast.Decl) (list []string) {
 	return list
 }
 
-// occurrences lists where an identifier stands in a file, not behind a dot: there it is another package's, or a field.
+// occurrences lists an identifier's places in a file, except after a dot: there it is another package's, or a field.
 func occurrences(file, name string) (at []int) {
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, "", file, parser.SkipObjectResolution)
@@ -134,7 +134,7 @@ func occurrences(file, name string) (at []int) {
 	return at
 }
 
-// rename writes a file with another name for an identifier.
+// rename returns a file with another name for an identifier.
 func rename(file, name, other string) string {
 	var b strings.Builder
 	last := 0
@@ -146,7 +146,7 @@ func rename(file, name, other string) string {
 	return b.String()
 }
 
-// promptFiles reads the packages of Go's library that are held out for prompts; root is what they are below.
+// promptFiles reads the packages of Go's library that are held out for prompts; root is their common folder.
 func promptFiles(o *SuiteOptions) (docs []data.Document, root string, err error) {
 	if o.GoRoot == "" {
 		return nil, "", fmt.Errorf("where is the Go toolchain? The go command does not say: name its folder with --goroot")

@@ -56,19 +56,19 @@ func readFileSuite(o *SuiteOptions, q query) (about string, prompts []Prompt, er
 		strings.Join(names, ", "))
 }
 
-// fileSuite is the name of the suite that a file is.
+// fileSuite returns the name of a file's suite.
 func fileSuite(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".jsonl")
 }
 
-// promptFields are where the text of a question is looked for, in this order: Spec-Bench and EAGLE have turns, of which
-// the first is taken, HumanEval has a prompt, GSM8K a question.
+// promptFields are the fields that may have the text of a question, in this order: Spec-Bench and
+// EAGLE have turns, of which the first is taken, HumanEval has a prompt, GSM8K a question.
 var promptFields = []string{"turns", "prompt", "text", "question"}
 
-// maxLine is the longest line of a file of questions.
+// maxLine is the maximum length of a line in a file of questions.
 const maxLine = 16 << 20
 
-// readQuestions reads one prompt a line.
+// readQuestions reads one prompt per line.
 func readQuestions(path string, q query) ([]Prompt, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -112,7 +112,7 @@ func readQuestions(path string, q query) ([]Prompt, error) {
 	return prompts, nil
 }
 
-// forcedField has what the target is made to write.
+// forcedField has the text that the target is made to write.
 const forcedField = "forced_output"
 
 // question finds the text in an object, and the output that the target is made to write, if there is one.

@@ -34,8 +34,8 @@ func readFunctions(o *SuiteOptions, q query) ([]Prompt, error) {
 	return all, nil
 }
 
-// proseChars is the length of a prompt in DynaTree's PG-19 protocol: of each book the first 1000
-// characters, blanks around the text taken off, books of less than 200 characters left out.
+// proseChars is the length of a prompt in DynaTree's PG-19 protocol: the first 1000 characters of each
+// book, with white space around the text removed; books of less than 200 characters are left out.
 const (
 	proseChars = 1000
 	leastChars = 200
@@ -64,7 +64,7 @@ func readProse(o *SuiteOptions, q query) ([]Prompt, error) {
 	return all, nil
 }
 
-// wikitextFile is WikiText-2's raw validation split: a line of text each, empty lines, headings " = Title = ".
+// wikitextFile is WikiText-2's raw validation split: each line is text, empty, or a heading " = Title = ".
 const (
 	wikitextFile  = "wikitext2_valid.txt"
 	wikitextChars = 800
@@ -114,9 +114,9 @@ type passage struct {
 
 var title = regexp.MustCompile(`^ ?= ([^=].*[^=]) = ?$`)
 
-// passages applies DynaTree's rule: lines of text are joined by a space; an empty line or a
-// heading ends the passage if it has 200 characters by then, and otherwise the passage goes on behind it. We
-// depart from the rule in one thing: a passage ends where its article does.
+// passages applies DynaTree's rule: lines of text are joined by a space; an empty line or a heading
+// ends the passage if it has 200 characters by then, and otherwise the passage continues after it.
+// We depart from the rule in one thing: a passage ends where its article does.
 func passages(text string) []passage {
 	var all []passage
 	var now passage

@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/speculate"
 )
 
-// report makes the figures of a suite.
+// report computes the figures of a suite.
 func (s *suiteRun) report(o *SpecOptions) SuiteReport {
 	r := SuiteReport{
 		Name: s.name, About: s.run.Suite.About, Temperature: s.sampling.Temperature,
@@ -32,7 +32,7 @@ func (s *suiteRun) report(o *SpecOptions) SuiteReport {
 	return r
 }
 
-// method makes the figures of one method.
+// method computes the figures of one method.
 func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 	method := &s.run.Methods[m]
 	r := MethodReport{
@@ -78,7 +78,7 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 	r.DraftMS, r.VerifyMS = ms(stats.Draft), ms(stats.Verify)
 	r.RestMS = ms(stats.Rest)
 	r.ListSize, r.Coverage = lists.Size(), lists.Coverage()
-	if listed && lists.Rows == 0 { // its head computes all
+	if listed && lists.Rows == 0 { // its head computes all tokens
 		r.ListSize, r.Coverage = float64(o.Target.Vocab), 1
 	}
 	for i, d := range stats.Depths {
@@ -108,15 +108,15 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 	return r
 }
 
-// whole is all of the output but its first token.
+// whole returns all of the output except its first token.
 func (g *generation) whole() part { return g.part(1, 1<<30) }
 
-// wholePerSecond is the speed with reading the prompt.
+// wholePerSecond returns the speed, including reading the prompt.
 func (g *generation) wholePerSecond() float64 {
 	return share(float64(len(g.tokens)), (g.first + g.whole().time).Seconds())
 }
 
-// typical is a figure of a method on one case: the median of its repeats.
+// typical returns a figure of a method on one case: the median of its repeats.
 func typical(gs []*generation, f func(*generation) float64) float64 {
 	var v []float64
 	for _, g := range gs {
@@ -125,7 +125,7 @@ func typical(gs []*generation, f func(*generation) float64) float64 {
 	return median(v)
 }
 
-// each is a figure of a method on every case where there is one.
+// each returns a figure of a method on every case that has it.
 func (s *suiteRun) each(m int, f func(*generation) float64) (v []float64) {
 	for _, c := range s.cases {
 		if x := typical(c[m], f); x > 0 {
@@ -135,9 +135,9 @@ func (s *suiteRun) each(m int, f func(*generation) float64) (v []float64) {
 	return v
 }
 
-// ratios is a figure of a method over plain decoding's, on every case where both have one: the
-// median over its repeats, each over the plain one of the same round, moments apart. So a machine
-// that changes its speed from minute to minute counts for little.
+// ratios returns a figure of a method relative to plain decoding's, on every case where both have
+// one: the median over its repeats, each relative to the plain one of the same round, moments
+// apart. So a machine whose speed changes from minute to minute matters little.
 func (s *suiteRun) ratios(m int, f func(*generation) float64) (v []float64) {
 	for _, c := range s.cases {
 		var pairs []float64
@@ -153,7 +153,7 @@ func (s *suiteRun) ratios(m int, f func(*generation) float64) (v []float64) {
 	return v
 }
 
-// part makes the figures of tokens from to to, of outputs that have at least so many: repeats may differ in length.
+// part computes figures of tokens from to to, over outputs with least or more tokens: repeats may differ in length.
 func (s *suiteRun) part(m, from, to, least int) PartReport {
 	r := PartReport{From: from, To: to}
 	var sum part
@@ -186,7 +186,7 @@ func (s *suiteRun) part(m, from, to, least int) PartReport {
 	return r
 }
 
-// lengths lists the lengths of outputs to report, those asked for or powers of 2, up to the longest.
+// lengths lists the lengths of outputs to report: those asked for, or powers of 2, up to the longest.
 func lengths(o *SpecOptions) []int {
 	var all []int
 	for _, n := range o.Lengths {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// plain is the suite's plain decoding.
+// plain returns the suite's plain decoding.
 func (s *SuiteReport) plain() *MethodReport {
 	for i := range s.Methods {
 		if s.Methods[i].Drafter == "" {
@@ -20,7 +20,7 @@ func (s *SuiteReport) plain() *MethodReport {
 	return nil
 }
 
-// Markdown writes the report. Tables are shown besides those of every suite.
+// Markdown writes the report, with tables in addition to those of every suite.
 func (r *SpecReport) Markdown(w io.Writer, tables []TableView) error {
 	var b strings.Builder
 	r.head(&b)
@@ -127,7 +127,7 @@ func (s *SuiteReport) markdown(b *strings.Builder) {
 	}
 }
 
-// table writes a view: the suites side by side.
+// table writes a view, with the suites side by side.
 func (r *SpecReport) table(b *strings.Builder, t TableView) error {
 	fmt.Fprintf(b, "\n## %s\n\n", t.Title)
 	head, rows, err := r.Cells(t.Columns)
@@ -142,7 +142,7 @@ func (r *SpecReport) table(b *strings.Builder, t TableView) error {
 	return nil
 }
 
-// Cells is a table of columns, the suites side by side and a row for each method, whose name comes first.
+// Cells returns a table of columns, with the suites side by side and a row for each method, whose name comes first.
 func (r *SpecReport) Cells(names []string) (head []string, rows [][]string, err error) {
 	head = []string{"method"}
 	cells := make([]column, len(names))

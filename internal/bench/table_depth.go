@@ -1,4 +1,4 @@
-// Acceptance by depth, as a table: how a drafter holds out on states of its own.
+// Acceptance by depth, as a table: how well a drafter holds up on its own states.
 
 package bench
 
@@ -10,7 +10,7 @@ import (
 // far is the depth from which on acceptance is also given as one figure.
 const far = 4
 
-// depthTable writes, for every suite and drafter, how often a token of a depth was accepted given
+// depthTable writes, for every suite and drafter, how often a token at a depth was accepted given
 // that all before it were, and the same from depth far on.
 func (r *SpecReport) depthTable(b *strings.Builder, t TableView) {
 	fmt.Fprintf(b, "\n## %s\n\nOf the rounds that accepted the depth before, those that accepted one there.\n\n", t.Title)
@@ -37,7 +37,7 @@ func (r *SpecReport) depthTable(b *strings.Builder, t TableView) {
 	}
 }
 
-// held is the share of rounds that accepted a node at depths from to to.
+// held returns the fraction of rounds that accepted a node at depths from to to.
 func held(m *MethodReport, from, to int) string {
 	accepted, tried := m.acceptance(from, to)
 	if tried == 0 {
@@ -46,8 +46,8 @@ func held(m *MethodReport, from, to int) string {
 	return fmt.Sprintf("%.3f", share(float64(accepted), float64(tried)))
 }
 
-// acceptance counts the rounds that accepted a node at depths from to to, and those that accepted the
-// one before it: all rounds with a tree at depth 1.
+// acceptance counts the rounds that accepted a node at depths from to to, and those that accepted
+// the one before it: at depth 1, all rounds with a tree.
 func (m *MethodReport) acceptance(from, to int) (accepted, tried int) {
 	for d := from; d <= min(to, len(m.Depths)); d++ {
 		accepted += m.Depths[d-1].Accepted

@@ -1,4 +1,4 @@
-// What the command lines of grove's programs share: global flags, parsing, help and exit statuses.
+// The parts of their command lines that grove's programs share: global flags, parsing, help and exit statuses.
 
 package command
 
@@ -25,19 +25,19 @@ import (
 type App struct {
 	Name        string
 	Description string
-	Page        string // below docs, with all commands
+	Page        string // under docs, with all commands
 	Vars        kong.Vars
 
 	// Commands makes the commands of one run.
 	Commands func() CommandLine
 }
 
-// CommandLine is what a command line is read into.
+// CommandLine is the value that a command line is parsed into.
 type CommandLine struct {
 	Grammar any      // kong's
-	Globals *Globals // the part of it that all commands have
+	Globals *Globals // the part of it that all commands share
 
-	// Instead names the command to run in place of the one that was typed; nil, or empty for none.
+	// Instead names the command to run instead of the one that was typed. It may be nil, or return "" for none.
 	Instead func(p *Program, typed string) string
 }
 
@@ -51,7 +51,7 @@ type Globals struct {
 	Release versionFlag `name:"version" help:"Print the version."`
 }
 
-// groups are the titles of commands and flags in help.
+// groups are the titles of groups of commands and flags in help.
 var groups = kong.ExplicitGroups([]kong.Group{
 	{Key: "generate", Title: "Generate text"},
 	{Key: "models", Title: "Work with models"},
@@ -59,7 +59,7 @@ var groups = kong.ExplicitGroups([]kong.Group{
 	{Key: "help", Title: "Help"},
 })
 
-// Program is one run of a command: where it reads and writes, and the global flags.
+// Program is one run of a command: its input and output, and the global flags.
 type Program struct {
 	*App
 	Base   context.Context
@@ -70,12 +70,12 @@ type Program struct {
 	*Globals
 }
 
-// NewProgram returns a program that reads and writes what it is given.
+// NewProgram returns a program that reads and writes the given files.
 func NewProgram(a *App, base context.Context, stdin io.Reader, stdout, stderr io.Writer) *Program {
 	return &Program{App: a, Base: base, Stdin: stdin, Stdout: &output{to: stdout}, Stderr: stderr, Globals: new(Globals)}
 }
 
-// output is standard output. It remembers what could not be written, which commands need not look for.
+// output is standard output. It remembers a failed write, so that commands need not check for one.
 type output struct {
 	to  io.Writer
 	err error
@@ -100,7 +100,7 @@ func (p *Program) Main(args []string) int {
 			at := slices.Index(args, k.Selected().Name)
 			globals := p.Globals
 			instead, _, err := p.Parse(slices.Concat(args[:at], []string{other}, args[at+1:]))
-			if err == nil { // the other command knows the flags
+			if err == nil { // the other command defines the flags
 				k = instead
 			} else {
 				p.Globals = globals
@@ -130,11 +130,11 @@ func (p *Program) Main(args []string) int {
 	return p.report(k, err)
 }
 
-// Parse reads the command line. The context is nil where help or the version was asked for, and printed.
+// Parse reads the command line. The context is nil if help or the version was asked for, and has been printed.
 func (p *Program) Parse(args []string) (k *kong.Context, c CommandLine, err error) {
 	c = p.Commands()
 	p.Globals = c.Globals
-	// Help ends parsing from within: kong offers no other way out than its Exit hook.
+	// Help ends parsing from within: kong's only way out is its Exit hook.
 	type ended int
 	grammar, named := c.named(args)
 	parser, err := kong.New(grammar,
@@ -149,7 +149,7 @@ func (p *Program) Parse(args []string) (k *kong.Context, c CommandLine, err erro
 		kong.Help(func(_ kong.HelpOptions, k *kong.Context) error {
 			return printHelp(p.Stdout, pageOf(k.Model, k.Selected()))
 		}),
-		kong.WithHyphenPrefixedParameters(true), // -t -0.5 is a temperature, out of range
+		kong.WithHyphenPrefixedParameters(true), // so that -t -0.5 is a temperature, out of range
 		groups,
 	)
 	if err != nil {
@@ -167,7 +167,7 @@ func (p *Program) Parse(args []string) (k *kong.Context, c CommandLine, err erro
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	for _, arg := range args { // kong would put other bytes in place of them
+	for _, arg := range args { // kong would replace such bytes
 		if err := checkText(fmt.Sprintf("the argument %q", arg), arg); err != nil {
 			return nil, c, err
 		}
@@ -176,9 +176,9 @@ func (p *Program) Parse(args []string) (k *kong.Context, c CommandLine, err erro
 	return k, c, err
 }
 
-// named returns the grammar of the command that a command line begins with, beside the global flags, and an option
-// that adds it: reading the tags of all commands takes longer than most of them run. Those of the group help, which
-// tell about others, have all of them.
+// named returns the grammar of the command that a command line begins with, in addition to the
+// global flags, and an option that adds it: reading the tags of all commands takes longer than most
+// of them run. Commands of the group help, which describe others, get all of them.
 func (c CommandLine) named(args []string) (any, kong.Option) {
 	v := reflect.ValueOf(c.Grammar).Elem()
 	for i := range v.NumField() {
@@ -191,10 +191,10 @@ func (c CommandLine) named(args []string) (any, kong.Option) {
 	return c.Grammar, kong.Groups{}
 }
 
-// versionFlag is --version, wherever it stands.
+// versionFlag is --version, in any position.
 type versionFlag bool
 
-// BeforeReset prints the version in place of parsing on. Other flags are not set yet.
+// BeforeReset prints the version and ends parsing. Other flags are not set yet.
 func (versionFlag) BeforeReset(k *kong.Kong, ctx *kong.Context, p *Program) error {
 	for _, part := range ctx.Path {
 		if part.Flag != nil && part.Flag.Name == "json" {
@@ -225,13 +225,13 @@ func (p *Program) applyGlobals() error {
 }
 
 // Context returns a context that the first Ctrl-C or SIGTERM ends; the second one kills the
-// program. A command that has not asked for a context is killed by the first.
+// program. If a command has not asked for a context, the first kills it.
 func (p *Program) Context() (context.Context, context.CancelFunc) {
 	return EndedBy(p.Base, os.Interrupt, syscall.SIGTERM)
 }
 
-// EndedBy returns a context that the first of some signals ends; the second one kills the program. A terminal that is
-// closed (SIGHUP) ends it as well, where nohup has not said otherwise; it may say so twice, which kills nothing.
+// EndedBy returns a context that the first of some signals ends; the second one kills the program.
+// Closing the terminal (SIGHUP) ends it as well, except under nohup; a second SIGHUP does not kill.
 func EndedBy(base context.Context, signals ...os.Signal) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(base, signals...)
 	context.AfterFunc(ctx, stop)
@@ -250,7 +250,7 @@ func EndedBy(base context.Context, signals ...os.Signal) (context.Context, conte
 	return ctx, stop
 }
 
-// Logf says something on standard error when asked to say more.
+// Logf prints a message on standard error if the user asked for more output.
 func (p *Program) Logf(format string, args ...any) {
 	if p.Verbose {
 		fmt.Fprintf(p.Stderr, p.Name+": "+format+"\n", args...)

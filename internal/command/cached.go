@@ -1,4 +1,4 @@
-// Models of the hub's cache, found where a flag or an argument names one.
+// Models in the hub's cache, found when a flag or an argument names one.
 
 package command
 
@@ -13,8 +13,8 @@ import (
 	"github.com/grovellm/grove/internal/hub"
 )
 
-// findCached puts the path of a cached model where a flag or an argument names it as ORG/REPO. A
-// file or folder of that name comes first.
+// findCached replaces ORG/REPO in a flag or an argument by the path of that cached model. A file or
+// folder with that name takes precedence.
 func findCached(k *kong.Context) error {
 	var values []*kong.Value
 	for _, f := range k.Flags() {
@@ -49,7 +49,7 @@ func findOne(v reflect.Value) error {
 	}
 	name, ok := hub.ParseName(text)
 	if !ok || strings.HasSuffix(name.Repo, ".gguf") {
-		return nil // opening the file says what is wrong
+		return nil // opening the file will say what is wrong
 	}
 	c, err := hub.FromEnv()
 	if err != nil {

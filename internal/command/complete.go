@@ -32,9 +32,9 @@ func (cmd *CompletionCmd) Run(p *Program) error {
 	return err
 }
 
-// scripts call the program with the words up to the cursor; the last one is to be completed, and
-// may be empty. Where the answer is empty they complete file names, bash by its own completion, which
-// knows quotes. It parts words at = and :, which are put together again.
+// scripts call the program with the words up to the cursor; the last one, which may be empty, is to
+// be completed. If the answer is empty they complete file names. Bash does that with its own
+// completion, which handles quotes. It splits words at = and :, so its script joins them again.
 var scripts = map[string]string{
 	"bash": `_grove() {
 	local line=${COMP_LINE:0:COMP_POINT} words
@@ -94,13 +94,13 @@ func (cmd *CompleteCmd) Run(p *Program, k *kong.Kong) error {
 	return nil
 }
 
-// Completions lists what the last of the words may become; nothing where a file name may stand.
+// Completions lists the possible completions of the last word; none where a file name may stand.
 func Completions(app *kong.Application, words []string) []string {
 	if len(words) == 0 {
 		return nil
 	}
 	node, flags := app.Node, slices.Clone(app.Flags)
-	var waiting *kong.Flag // the flag that the next word is the value of
+	var waiting *kong.Flag // the flag whose value the next word is
 	var arguments int
 	literal := false // after --
 	for _, w := range words[:len(words)-1] {
@@ -147,12 +147,12 @@ func Completions(app *kong.Application, words []string) []string {
 	return nil
 }
 
-// begin keeps the words that begin with a prefix.
+// begin returns the words that begin with a prefix.
 func begin(words []string, prefix string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !strings.HasPrefix(w, prefix) })
 }
 
-// findFlag is the flag of a word such as --model, --model=x or -m; nil where there is none.
+// findFlag returns the flag of a word such as --model, --model=x or -m, or nil if there is none.
 func findFlag(flags []*kong.Flag, word string) *kong.Flag {
 	name, _, _ := strings.Cut(word, "=")
 	for _, f := range flags {
@@ -163,7 +163,7 @@ func findFlag(flags []*kong.Flag, word string) *kong.Flag {
 	return nil
 }
 
-// FlagWords are the flags as they are typed.
+// FlagWords returns the flags as they are typed.
 func FlagWords(flags []*kong.Flag) (list []string) {
 	for _, f := range flags {
 		if f.Hidden {
@@ -177,7 +177,7 @@ func FlagWords(flags []*kong.Flag) (list []string) {
 	return list
 }
 
-// valuesOf lists what a flag or an argument can be, as far as that is known: nothing for a file.
+// valuesOf lists the known values of a flag or an argument: none for a file.
 func valuesOf(v *kong.Value, word string) []string {
 	switch {
 	case v.Enum != "":
@@ -190,8 +190,8 @@ func valuesOf(v *kong.Value, word string) []string {
 	return nil
 }
 
-// drafterWords lists the drafters; after a plus the modifiers of one; after a colon the options of
-// either, with the text before them.
+// drafterWords lists the drafters; after a plus, the modifiers of one; after a colon, the options
+// of either, each with the text before it.
 func drafterWords(word string) (list []string) {
 	plus := strings.LastIndexByte(word, '+')
 	before, last := word[:plus+1], word[plus+1:]

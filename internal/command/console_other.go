@@ -4,4 +4,4 @@ package command
 
 import "os"
 
-func obeyEscapes(*os.File) {} // other terminals do without being asked
+func obeyEscapes(*os.File) {} // other terminals need not be asked

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// obeyEscapes has a console take escape sequences of colours and of the cursor for what they are: a program asks for
-// that, or they are printed.
+// obeyEscapes makes a console interpret escape sequences for colours and the cursor: by default
+// they are printed.
 func obeyEscapes(f *os.File) {
 	var mode uint32
 	if windows.GetConsoleMode(windows.Handle(f.Fd()), &mode) == nil {

@@ -1,4 +1,4 @@
-// What a user reads when something is wrong.
+// The errors that a user reads.
 
 package command
 
@@ -22,7 +22,7 @@ const (
 	ExitOK          = 0
 	ExitFailure     = 1
 	ExitUsage       = 2
-	ExitInterrupted = 130 // 128 + SIGINT, as shells have it
+	ExitInterrupted = 130 // 128 + SIGINT, as in shells
 )
 
 // UsageError is a mistake in the command line that only the command itself can see.
@@ -33,7 +33,7 @@ func (e UsageError) Unwrap() error { return e.err }
 
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
-// otherFlags are flags of llama.cpp and vLLM, and what they are here.
+// otherFlags maps flags of llama.cpp and vLLM to grove's.
 var otherFlags = map[string]string{
 	"ctx-size": "context", "max-model-len": "context", "temp": "temperature",
 	"predict": "max-tokens", "n-predict": "max-tokens",
@@ -44,13 +44,13 @@ var otherFlags = map[string]string{
 	"ssl-key-file": "tls-key", "-c": "context", "-np": "parallel", "-ctk": "kv",
 }
 
-// noFlags are flags of llama.cpp that are none here, and what to do.
+// noFlags maps flags of llama.cpp that grove does not have to advice.
 var noFlags = map[string]string{
 	"-p": "grove run takes a prompt without a flag", "-cnv": "grove chat talks",
 	"-ngl": "grove runs on the processor: leave it out",
 }
 
-// nameFlag has the error of a wrong command line say what another program's flag is in the command.
+// nameFlag adds to the error of a wrong command line the command's own flag for another program's.
 func nameFlag(k *kong.Context, args []string, err error) error {
 	for _, arg := range args {
 		if do := noFlags[arg]; do != "" {
@@ -61,7 +61,7 @@ func nameFlag(k *kong.Context, args []string, err error) error {
 		}
 	}
 	rest, unknown := strings.CutPrefix(err.Error(), "unknown flag --")
-	name, _, _ := strings.Cut(rest, ",") // before what kong finds alike
+	name, _, _ := strings.Cut(rest, ",") // before the flags that kong finds similar
 	if here := otherFlags[name]; unknown && hasFlag(k, here) {
 		return fmt.Errorf("unknown flag --%s: here it is --%s", name, here)
 	}
@@ -73,7 +73,7 @@ func hasFlag(k *kong.Context, name string) bool {
 	return k != nil && slices.ContainsFunc(k.Flags(), func(f *kong.Flag) bool { return f.Name == name })
 }
 
-// ErrFailed ends the command with status 1 when it has said why already.
+// ErrFailed ends the command with status 1 after it has said why.
 var ErrFailed = errors.New("failed")
 
 // report prints the error, if any, and returns the exit status.
@@ -116,7 +116,7 @@ func (p *Program) report(k *kong.Context, err error) int {
 	return ExitFailure
 }
 
-// whatIsMissing words kong's message about a command line that ends too early, or has a time without a unit.
+// whatIsMissing rewrites kong's message about a command line that ends too early, or has a time without a unit.
 func whatIsMissing(k *kong.Context, message string) string {
 	rest, ok := strings.CutPrefix(message, "expected ")
 	duration, _, isDuration := strings.Cut(message, ": time: ")
@@ -142,7 +142,7 @@ func takesModel(node *kong.Node) bool {
 	return slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool { return f.Short == 'm' })
 }
 
-// FlagOf is what a user types to set a field of the library.
+// FlagOf maps fields of the library to the flags that set them.
 var FlagOf = map[string]string{
 	"Prompt":                     "the prompt",
 	"MaxTokens":                  "--max-tokens",
@@ -187,7 +187,7 @@ var FlagOf = map[string]string{
 	"CacheDirSize":               "--cache-dir-size",
 }
 
-// InFlags is the message of an error about a field of the library, about the flag that sets it.
+// InFlags rewrites an error about a field of the library as one about the flag that sets it.
 func InFlags(err error) string {
 	var option *grove.OptionError
 	var sampling *badfield.Error

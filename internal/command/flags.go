@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/internal/inside"
 )
 
-// SampleFlags are those of a request's Sampling.
+// SampleFlags are the flags of a request's Sampling.
 type SampleFlags struct {
 	Temperature       float32  `short:"t" help:"0 takes the most probable token, 1 samples as the model says; 0 to 100 (${default})." default:"${temperature=0}" placeholder:"T" group:"Sampling"`
 	TopK              int      `help:"Sample among the K most probable tokens; 0 means all." default:"0" placeholder:"K" group:"Sampling"`
@@ -43,7 +43,7 @@ func (f *SampleFlags) Sampling() (grove.Sampling, error) {
 	return s, nil
 }
 
-// GenerateFlags are those of a request.
+// GenerateFlags are the flags of a request.
 type GenerateFlags struct {
 	MaxTokens int      `short:"n" help:"Generate at most N tokens (${default}); 0 means until the context is full." default:"${maxtokens=256}" placeholder:"N"`
 	Stop      []string `help:"End before this text; may be repeated." placeholder:"TEXT" sep:"none"`

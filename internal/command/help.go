@@ -1,4 +1,4 @@
-// Help texts: what kong knows of a command, as a page, and the page as text for a terminal.
+// Help texts: pages, made from what kong knows of a command, and their text for a terminal.
 // manual.go lists all commands as Markdown, and writes all pages as a manual page.
 
 package command
@@ -54,7 +54,7 @@ func (cmd *HelpCmd) Run(p *Program, k *kong.Kong) error {
 	return printHelp(p.Stdout, pageOf(k.Model, node))
 }
 
-// Child is the command of that name below a node; nil where there is none.
+// Child returns the command with that name under a node, or nil if there is none.
 func Child(n *kong.Node, name string) *kong.Node {
 	for _, c := range n.Children {
 		if c.Name == name {
@@ -78,12 +78,12 @@ type page struct {
 	Name    string // such as grove bench cost
 	usage   string
 	summary string // one sentence
-	detail  string // paragraphs; lines that begin with four spaces stand as they are
+	detail  string // paragraphs; lines that begin with four spaces are literal
 
 	sections []Section
 }
 
-// Section lists what can be given: each row has what to type and what it means.
+// Section lists arguments or flags: each row has the text to type and its meaning.
 type Section struct {
 	Title  string
 	Rows   [][2]string
@@ -94,8 +94,8 @@ type Section struct {
 const onCommands = `${name} COMMAND --help explains a command. The exit status is 0 for success, 1 for a failure or a
 mismatch, 2 for wrong usage and 130 for an interruption.`
 
-// pageOf is the page of a command, or of the program itself where n is nil. Commands that several programs have
-// write ${name} for the program.
+// pageOf returns the page of a command, or of the program itself if n is nil. Commands that several
+// programs have write ${name} for the program.
 func pageOf(app *kong.Application, n *kong.Node) page {
 	if n == nil {
 		n = app.Node
@@ -145,7 +145,7 @@ func pageOf(app *kong.Application, n *kong.Node) page {
 	return p
 }
 
-// flagText is a flag as it is typed.
+// flagText returns a flag as it is typed.
 func flagText(f *kong.Flag) string {
 	text := "    "
 	if f.Short != 0 {
@@ -172,14 +172,14 @@ func printHelp(to io.Writer, p page) error {
 	return w.Flush()
 }
 
-// helpWriter wraps text to the width of a terminal. The first error is flush's.
+// helpWriter wraps text to the width of a terminal. flush returns the first error.
 type helpWriter struct {
 	w     *bufio.Writer
 	width int
-	begun bool // something was written, which an empty line parts from the next
+	begun bool // something was written, so an empty line must precede the next part
 }
 
-// widest is the most columns that help takes.
+// widest is the maximum width of help, in columns.
 const widest = 100
 
 func NewHelpWriter(w io.Writer) *helpWriter {
@@ -193,7 +193,7 @@ func NewHelpWriter(w io.Writer) *helpWriter {
 
 func (w *helpWriter) Flush() error { return w.w.Flush() }
 
-// part begins something new, below an empty line.
+// part begins a new part, after an empty line.
 func (w *helpWriter) part() {
 	if w.begun {
 		fmt.Fprintln(w.w)
@@ -211,7 +211,7 @@ func (w *helpWriter) Paragraph(text string) {
 	}
 }
 
-// Text writes paragraphs, and blocks of lines that begin with four spaces as they are.
+// Text writes paragraphs, and leaves blocks of lines that begin with four spaces as they are.
 func (w *helpWriter) Text(text string) {
 	for _, b := range blocksOf(text) {
 		if !b.literal {
@@ -231,10 +231,10 @@ func (w *helpWriter) Text(text string) {
 type block struct {
 	lines   []string
 	literal bool
-	joined  bool // it follows the block before it without an empty line
+	joined  bool // no empty line separates it from the block before
 }
 
-// blocksOf parts a text at empty lines, and where lines begin to be literal or end to be.
+// blocksOf splits a text at empty lines, and where literal lines begin or end.
 func blocksOf(text string) (list []block) {
 	empty := true
 	for line := range strings.Lines(text) {
@@ -254,7 +254,7 @@ func blocksOf(text string) (list []block) {
 	return list
 }
 
-// Section writes rows in two columns. What is too long for the first has a line to itself.
+// Section writes rows in two columns. Text that is too long for the first column gets a line to itself.
 func (w *helpWriter) Section(s Section) {
 	left := 0
 	for _, row := range s.Rows {
@@ -278,7 +278,7 @@ func (w *helpWriter) Section(s Section) {
 	}
 }
 
-// wrapWords breaks text into lines of at most width columns, words longer than that apart.
+// wrapWords breaks text into lines of at most width columns, except for words longer than that.
 func wrapWords(text string, width int) []string {
 	lines := []string{""}
 	for _, word := range strings.Fields(text) {

@@ -1,4 +1,4 @@
-// What training commands share: where a job's files are, what it reports, how it ends.
+// Functions shared by the training commands: where a job's files are, what it reports, how it ends.
 
 package command
 
@@ -17,7 +17,7 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// TrainFlags are those of every stage.
+// TrainFlags are the flags of every stage.
 type TrainFlags struct {
 	Dir    string        `required:"" help:"Folder for the vocabulary, checkpoints, metrics and models." placeholder:"DIR"`
 	Data   string        `required:"" help:"Folder with prose/*.txt, math/gsm8k_train.jsonl and math/gsm8k_test.jsonl." placeholder:"DIR"`
@@ -44,7 +44,7 @@ func (f *TrainFlags) job(p *Program) (train.Job, error) {
 	return j, p.Prepare(&j, f.Save)
 }
 
-// Prepare has a job report to the user, and save so often.
+// Prepare makes a job report to the user, and sets how often it saves.
 func (p *Program) Prepare(j *train.Job, save time.Duration) error {
 	if save < time.Second {
 		return Usagef("--save %v: want a second or more", save)
@@ -58,7 +58,7 @@ func (p *Program) Prepare(j *train.Job, save time.Duration) error {
 	return nil
 }
 
-// reportTraining prints a step: every tenth, and those that measured held-out text.
+// reportTraining prints every tenth step, and those that measured held-out text.
 func (p *Program) reportTraining(q train.Progress) {
 	if p.JSON {
 		_ = p.PrintJSON(map[string]any{"step": q.Step, "steps": q.Steps, "loss": q.Loss, "tokens": q.Tokens,
@@ -85,7 +85,7 @@ func (f *TrainFlags) RunStage(p *Program, stage func(ctx context.Context, j trai
 	return p.RunTraining(func(ctx context.Context) error { return stage(ctx, j) })
 }
 
-// RunTraining runs what goes on from where it was when it is called again.
+// RunTraining runs training that, when called again, continues from where it was.
 func (p *Program) RunTraining(run func(ctx context.Context) error) error {
 	ctx, stop := p.Context()
 	defer stop()
@@ -96,7 +96,7 @@ func (p *Program) RunTraining(run func(ctx context.Context) error) error {
 	return err
 }
 
-// HeadName refuses folders that other stages use.
+// HeadName refuses names of folders that other stages use.
 func HeadName(name string) error {
 	if name != filepath.Base(name) || strings.HasPrefix(name, ".") ||
 		slices.Contains([]string{"target", "draft", "cache", "generated", "features"}, name) {

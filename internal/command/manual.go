@@ -22,7 +22,7 @@ func (p *Program) writeManuals(dir string, app *kong.Application) error {
 	return nil
 }
 
-// PagesOf are the pages of a node and of all commands below it.
+// PagesOf returns the pages of a node and of all commands under it.
 func PagesOf(app *kong.Application, n *kong.Node) []page {
 	list := []page{pageOf(app, n)}
 	for _, c := range n.Children {
@@ -33,7 +33,7 @@ func PagesOf(app *kong.Application, n *kong.Node) []page {
 	return list
 }
 
-// markdownPage lists the commands and the environment. The help of a command and the manual page have the flags.
+// markdownPage lists the commands and environment variables. Flags are in the commands' help and the manual page.
 func markdownPage(app *kong.Application) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# The command %s\n\n`go generate ./cmd/%[1]s` writes this page from the help texts. ", app.Name)
@@ -69,7 +69,7 @@ func markdownPage(app *kong.Application) string {
 	return b.String()
 }
 
-// flagsOfEnvironment lists the first flag of each variable of the environment, below a node.
+// flagsOfEnvironment lists the first flag for each environment variable, under a node.
 func flagsOfEnvironment(n *kong.Node) (list []*kong.Flag) {
 	all := n.Flags
 	for _, c := range n.Children {
@@ -83,15 +83,15 @@ func flagsOfEnvironment(n *kong.Node) (list []*kong.Flag) {
 	return list
 }
 
-// markdownText escapes what Markdown would take for emphasis, code or HTML.
+// markdownText escapes characters that Markdown would read as emphasis, code or HTML.
 func markdownText(s string) string {
 	return strings.NewReplacer("*", `\*`, "_", `\_`, "<", "&lt;", "`", "\\`").Replace(s)
 }
 
-// markdownCell escapes what ends a cell of a table.
+// markdownCell escapes the characters that end a cell of a table.
 func markdownCell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
-// manPage is the manual page, for man -l.
+// manPage returns the manual page, for man -l.
 func manPage(app *kong.Application) string {
 	var b strings.Builder
 	pages := PagesOf(app, app.Node)

@@ -11,9 +11,9 @@ import (
 	"github.com/grovellm/grove/internal/hub"
 )
 
-// modelArgument lets a model be named either way: a file right behind a command that has -m, and no
-// file as its first argument, is its model, and -m names the first argument of a command that
-// begins with a model. It returns the arguments as the command takes them.
+// modelArgument allows both ways to name a model: a file directly after a command that has -m, and
+// takes no file as its first argument, is its model; and -m names the first argument of a command
+// whose first argument is a model. It returns the arguments in the form that the command takes.
 func modelArgument(parser *kong.Kong, args []string) []string {
 	trace, err := kong.Trace(parser, args)
 	if err != nil || trace.Selected() == nil {
@@ -50,8 +50,8 @@ func modelArgument(parser *kong.Kong, args []string) []string {
 	return slices.Insert(slices.Delete(slices.Clone(args), flag, flag+used), from, name)
 }
 
-// isModel reports whether a text is the path of a GGUF file, be it there or not, of a folder with a model, or the
-// name of a model in the hub's cache.
+// isModel reports whether a text is the path of a GGUF file, existing or not, of a folder with a
+// model, or the name of a model in the hub's cache.
 func isModel(path string) bool {
 	if name, ok := hub.ParseName(path); ok {
 		if c, err := hub.FromEnv(); err == nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Embedded is what stands for the path of a model that is in the program.
+// Embedded replaces the path of a model that is in the program.
 const Embedded = "embedded"
 
 // ModelFlags name a model.
@@ -44,7 +44,7 @@ type OpenFlags struct {
 	padFlags
 }
 
-// KVFlag says what caches store.
+// KVFlag says which type caches store.
 type KVFlag struct {
 	KV string `name:"kv" env:"GROVE_KV" help:"Type of cached keys and values: f32, bf16, q8_0 or auto." enum:"auto,f32,bf16,q8_0," default:"auto" placeholder:"TYPE" group:"Model"`
 }
@@ -64,15 +64,15 @@ type padFlags struct {
 	PadExperts string `help:"Make each MLP into N experts, copies of it, of which a row uses K." placeholder:"N,K" group:"Model"`
 }
 
-// Open loads the model, showing how far it is.
+// Open loads the model, showing its progress.
 func (f *ModelFlags) Open(p *Program) (*grove.Model, error) { return f.OpenWith(p, grove.Options{}) }
 
-// OpenWith is open with further options.
+// OpenWith is Open with additional options.
 func (f *ModelFlags) OpenWith(p *Program, o grove.Options) (*grove.Model, error) {
 	return f.OpenAt(p, f.Model, o)
 }
 
-// OpenAt loads the model at a path; empty: the embedded one.
+// OpenAt loads the model at a path, or the embedded one if the path is empty.
 func (f *OpenFlags) OpenAt(p *Program, name string, o grove.Options) (*grove.Model, error) {
 	if f.Context < 0 {
 		return nil, Usagef("--context %d: want 0 (what the model was made for) or more", f.Context)
@@ -93,7 +93,7 @@ func (f *OpenFlags) OpenAt(p *Program, name string, o grove.Options) (*grove.Mod
 	case f.DraftModel != "" && len(f.Head) == 0:
 		more.Auto = "best-first+text"
 	case name == "" && (f.Pad == "" || f.Pad == "0") && len(f.Head) == 0 && f.Adapt == "":
-		more.Auto = "lookup" // beside a pass of the small model a pass of a drafter hardly pays
+		more.Auto = "lookup" // the small model's passes are so fast that a drafter's pass hardly pays
 	}
 	var err error
 	if err = f.padding(&more); err != nil {
@@ -188,10 +188,10 @@ func ParseCount(text string) (int64, error) {
 	return int64(x * unit), nil
 }
 
-// ModelName is what the model calls itself, with its padding.
+// ModelName returns the name that the model gives itself, with its padding.
 func ModelName(m *grove.Model, path string) string {
 	c := inside.Target(m).Model.Config
-	name := PlainText(cmp.Or(c.Name, hub.Shown(path), Embedded)) // a file can say anything
+	name := PlainText(cmp.Or(c.Name, hub.Shown(path), Embedded)) // a file's name can contain anything
 	if c.Padded > 0 {
 		name += fmt.Sprintf(", padded from %s to %s parameters", Count(c.Parameters()-c.Padded), Count(c.Parameters()))
 		if c.Experts > 0 {

@@ -1,4 +1,4 @@
-// Models as commands open them.
+// Models, opened by commands.
 
 package command
 
@@ -11,14 +11,14 @@ import (
 	"github.com/grovellm/grove/models"
 )
 
-// Close closes a model, and says so where that fails: what drafters learned is saved then.
+// Close closes a model, and reports a failure: closing saves what drafters learned.
 func (p *Program) Close(m *grove.Model) {
 	if err := m.Close(); err != nil {
 		fmt.Fprintf(p.Stderr, "%s: %v\n", p.Name, err)
 	}
 }
 
-// OpenWeights loads a model, showing how far it is.
+// OpenWeights loads a model, showing its progress.
 func (p *Program) OpenWeights(path string, kv KVFlag) (*model.Model, error) {
 	t, err := kv.Parse()
 	if err != nil {
@@ -29,7 +29,7 @@ func (p *Program) OpenWeights(path string, kv KVFlag) (*model.Model, error) {
 	return model.Open(path, model.Options{Threads: p.Threads, KV: t, Progress: bar.Set})
 }
 
-// OwnName is what a model calls itself, or its path; without one it is in the program. There is no name of no model.
+// OwnName returns the name that a model gives itself, or else its file's, or Embedded; "" if there is no model.
 func OwnName(m *model.Model, path string) string {
 	switch {
 	case m == nil:
@@ -42,7 +42,7 @@ func OwnName(m *model.Model, path string) string {
 	return filepath.Base(path)
 }
 
-// OpenBare opens a model to compute with, without drafters: that at path, or grove's own where there is none.
+// OpenBare opens a model to compute with, without drafters: the one at path, or grove's own if path is empty.
 func (p *Program) OpenBare(path string, kv KVFlag) (m *model.Model, err error) {
 	t, err := kv.Parse()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
-// NewFile refuses a path that a command is not to write to: a folder, or a file that is there, unless forced.
+// NewFile refuses a path that a command must not write to: a folder, or an existing file, unless forced.
 func NewFile(path string, force bool) error {
 	switch info, err := os.Stat(path); {
 	case err == nil && info.IsDir():
@@ -26,7 +26,7 @@ func NewFile(path string, force bool) error {
 	return nil
 }
 
-// OutFolder makes the folder of --out, if there is one, before what is to be written there is measured.
+// OutFolder makes the folder of --out, if there is one, before measuring what will be written there.
 func OutFolder(path string) error {
 	if path == "" {
 		return nil

@@ -13,11 +13,11 @@ import (
 // patience is how long work may take before a progress bar appears.
 const patience = 400 * time.Millisecond
 
-// sayEvery is the time between two lines where there is no bar.
+// sayEvery is the time between two lines if there is no bar.
 const sayEvery = 30 * time.Second
 
-// Progress shows how far long work is, with the time it will still take: a bar on a terminal,
-// elsewhere, in a log for instance, a line now and then.
+// Progress shows the progress of long work, with the remaining time: as a bar on a terminal,
+// elsewhere, for example in a log, as a line now and then.
 type Progress struct {
 	program     string
 	w           io.Writer
@@ -28,7 +28,7 @@ type Progress struct {
 	bar         *progressbar.ProgressBar
 }
 
-// Progress returns a bar named what. With bytes, amounts are bytes.
+// Progress returns a bar with a label. If bytes is set, amounts are bytes.
 func (p *Program) Progress(what string, bytes bool) *Progress {
 	now := time.Now()
 	return &Progress{program: p.Name, w: p.Stderr, terminal: IsTerminal(p.Stderr), what: what, bytes: bytes,
@@ -50,21 +50,21 @@ func (b *Progress) Set(done, total int64) {
 			progressbar.OptionSetWriter(b.w),
 			progressbar.OptionSetDescription(b.what),
 			progressbar.OptionSetWidth(30),
-			progressbar.OptionSetPredictTime(false), // it would count what was done before the bar was there
+			progressbar.OptionSetPredictTime(false), // it would count work done before the bar appeared
 			progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionClearOnFinish(),
 		)
 	}
 	text := []rune(b.description(now, done, total))
-	if width, _ := TerminalSize(b.w); width > 0 { // a longer line would wrap, and stay when the next is drawn
+	if width, _ := TerminalSize(b.w); width > 0 { // a longer line would wrap, and remain when the next is drawn
 		text = text[:min(len(text), max(0, width-len(" 100% ||   ")))]
 	}
 	b.bar.Describe(string(text))
 	_ = b.bar.Set64(done)
 }
 
-// description says what is done of how much, and when the rest will be: not before a second and a
-// hundredth have passed.
+// description says how much is done, and, after a second and a hundredth of the work, how long the
+// rest will take.
 func (b *Progress) description(now time.Time, done, total int64) string {
 	text := b.what
 	if b.bytes {
@@ -76,7 +76,7 @@ func (b *Progress) description(now time.Time, done, total int64) string {
 	return text
 }
 
-// left is how long the rest will take at the speed so far.
+// left returns how long the rest will take at the speed so far.
 func (b *Progress) left(now time.Time, done, total int64) time.Duration {
 	return time.Duration(float64(now.Sub(b.start)) * float64(total-done) / float64(done)).Round(time.Second)
 }
@@ -105,7 +105,7 @@ func IsTerminal(f any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// fileOf is the file that standard input or output is, if it is one.
+// fileOf returns the file behind standard input or output, if it is one.
 func fileOf(f any) (file *os.File, ok bool) {
 	if o, wrapped := f.(*output); wrapped {
 		f = o.to

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxPrompt bounds what is read as a prompt: any context ends long before it.
+// MaxPrompt bounds the bytes read as a prompt: any context is far smaller.
 const MaxPrompt = 64 << 20
 
 // PromptFlags say where the prompt comes from.
@@ -17,7 +17,7 @@ type PromptFlags struct {
 	File   []string `short:"f" help:"Begin the prompt with this file's text; may be repeated." placeholder:"FILE" sep:"none"`
 }
 
-// Read puts the prompt together: the files' texts in order, then the prompt itself.
+// Read assembles the prompt: the files' texts in order, then the prompt itself.
 func (f *PromptFlags) Read(p *Program) (string, error) {
 	var b strings.Builder
 	for _, name := range f.File {
@@ -42,7 +42,7 @@ func (f *PromptFlags) Read(p *Program) (string, error) {
 	return b.String(), nil
 }
 
-// ReadFlag reads the text file that a flag names, if it names one. Only what the output may repeat can be empty.
+// ReadFlag reads the text file that a flag names, if it names one. Only text that the output may repeat can be empty.
 func ReadFlag(flag, name string) (string, error) {
 	if name == "" {
 		return "", nil
@@ -79,7 +79,7 @@ func readAll(r io.Reader, name string) (string, error) {
 		return "", fmt.Errorf("%s: more than %s: no model reads that much; give a part of it", name, Size(MaxPrompt))
 	}
 	text := string(data)
-	return strings.TrimPrefix(text, "\ufeff"), checkText(name, text) // Windows' editors begin texts with that mark
+	return strings.TrimPrefix(text, "\ufeff"), checkText(name, text) // Windows' editors begin texts with this mark
 }
 
 // checkText refuses a text that is not UTF-8.

@@ -1,4 +1,4 @@
-// Numbers and text as people read them.
+// Numbers and text in the form that people read.
 
 package command
 
@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Size writes bytes for a person.
+// Size formats a number of bytes for a person.
 func Size(n int64) string {
 	switch {
 	case n < 1000:
@@ -20,7 +20,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.2f GB", float64(n)/1e9)
 }
 
-// Count writes a large number for a person.
+// Count formats a large number for a person.
 func Count(n int64) string {
 	switch {
 	case n < 10_000:
@@ -33,7 +33,7 @@ func Count(n int64) string {
 	return fmt.Sprintf("%.2f B", float64(n)/1e9)
 }
 
-// PlainText is text itself where a terminal can show it, quoted where not.
+// PlainText returns text as it is if a terminal can show it, and quoted otherwise.
 func PlainText(text string) string {
 	if q := strconv.Quote(text); q != `"`+text+`"` {
 		return q

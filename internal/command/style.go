@@ -10,8 +10,8 @@ import (
 // Style colours text for a person; without colours it leaves text as it is.
 type Style struct{ On bool }
 
-// Style is that of what is written to w: by --color, and by itself on a terminal, unless NO_COLOR
-// (no-color.org) is set.
+// Style returns the style of text written to w: coloured according to --color, by default on a
+// terminal, unless NO_COLOR (no-color.org) is set.
 func (p *Program) Style(w io.Writer) Style {
 	switch p.Color {
 	case "always":
@@ -32,13 +32,13 @@ func (s Style) paint(code, text string) string {
 // Drafted marks text that was drafted and accepted.
 func (s Style) Drafted(text string) string { return s.paint("32", text) } // green
 
-// Rejected marks what was drafted and rejected, and what matters less.
+// Rejected marks text that was drafted and rejected, and text that matters less.
 func (s Style) Rejected(text string) string { return s.paint("2", text) } // faint
 
 // Title marks a heading.
 func (s Style) Title(text string) string { return s.paint("1", text) } // bold
 
-// TerminalSize is that of the terminal w; 0, 0 where w is none.
+// TerminalSize returns the size of the terminal w, or 0, 0 if w is not one.
 func TerminalSize(w io.Writer) (width, height int) {
 	if f, ok := fileOf(w); ok && IsTerminal(f) {
 		if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 && height > 0 {
@@ -49,8 +49,8 @@ func TerminalSize(w io.Writer) (width, height int) {
 	return 0, 0
 }
 
-// Visible keeps a model's text from steering the terminal: control characters other than line ends and tabs
-// become a replacement character.
+// Visible keeps a model's text from controlling the terminal: it replaces control characters, other
+// than line ends and tabs, by a replacement character.
 func Visible(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':

@@ -45,7 +45,7 @@ func (cmd *TextFlags) Documents(p *Program) ([]data.Document, error) {
 	return docs, nil
 }
 
-// FindGoRoot is what a flag says, or asks the go command where its library is; nothing where it cannot say.
+// FindGoRoot returns the flag's value, or else asks the go command where its library is. It returns "" if that fails.
 func FindGoRoot(flag string) string {
 	if flag != "" {
 		return flag

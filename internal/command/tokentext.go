@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove"
 )
 
-// TokenText returns the text of single tokens.
+// TokenText returns a function that returns the text of single tokens.
 func TokenText(m *grove.Model) func(int32) string {
 	t := m.Tokenizer()
 	if t == nil {

@@ -44,7 +44,7 @@ func (VersionCmd) Run(p *Program) error {
 	return nil
 }
 
-// BuildVersion is the version that was built, and the revision of its source where it is known.
+// BuildVersion returns the version that was built, and the revision of its source if it is known.
 func BuildVersion() (version, revision string) {
 	version = "(devel)"
 	b, ok := debug.ReadBuildInfo()

@@ -1,4 +1,4 @@
-// What the cache has.
+// The contents of the cache.
 
 package hub
 
@@ -18,10 +18,10 @@ import (
 	"github.com/grovellm/grove/internal/files/infile"
 )
 
-// snapshots lists a repository's snapshot folders: that of branch main, then the others, the newest first.
+// snapshots lists a repository's snapshot folders: the one of branch main, then the others, the newest first.
 func (c *Client) snapshots(repo string) (paths []string) {
 	dir := filepath.Join(c.folder(repo), "snapshots")
-	entries, _ := os.ReadDir(dir) // none where there is no folder
+	entries, _ := os.ReadDir(dir) // none if there is no folder
 	main, _ := infile.ReadFile(filepath.Join(c.folder(repo), "refs", "main"), 1<<10)
 	time := map[string]int64{}
 	for _, e := range entries {
@@ -37,10 +37,10 @@ func (c *Client) snapshots(repo string) (paths []string) {
 	return paths
 }
 
-// at is the place of a repository's file below a snapshot folder.
+// at returns the place of a repository's file in a snapshot folder.
 func at(snapshot, path string) string { return filepath.Join(snapshot, filepath.FromSlash(path)) }
 
-// filesIn lists the files of a snapshot whose contents are there.
+// filesIn lists the files of a snapshot whose contents exist.
 func filesIn(snapshot string) (files []File, err error) {
 	err = filepath.WalkDir(snapshot, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -55,8 +55,8 @@ func filesIn(snapshot string) (files []File, err error) {
 	return files, err
 }
 
-// Find returns the path of a model in the cache: a file, or a folder. The error is ErrNotCached
-// where there is none.
+// Find returns the path of a model in the cache: a file, or a folder. The error is ErrNotCached if
+// there is none.
 func (c *Client) Find(n Name) (string, error) {
 	var first error
 	for _, s := range c.snapshots(n.Repo) {
@@ -67,7 +67,7 @@ func (c *Client) Find(n Name) (string, error) {
 		m, err := Choose(files, n.What)
 		if err == nil {
 			for _, f := range m.Files {
-				_ = os.Chtimes(at(s, f.Path), time.Now(), time.Time{}) // for Entries; another user's file may refuse
+				_ = os.Chtimes(at(s, f.Path), time.Now(), time.Time{}) // for Entries; fails for another user's file
 			}
 			return at(s, m.Path), nil
 		}
@@ -89,7 +89,7 @@ type Entry struct {
 	Bytes int64     `json:"bytes"`
 	Used  time.Time `json:"used"`
 	Path  string    `json:"path"`
-	State string    `json:"state,omitempty"` // what is wrong: parts are missing
+	State string    `json:"state,omitempty"` // the problem, if parts are missing
 }
 
 // Entries lists the models in the cache, by repository and file.
@@ -141,17 +141,16 @@ func entry(repo, snapshot string, m *Model) Entry {
 	return e
 }
 
-// Remove removes a model from the cache, or with no file named the whole repository, and returns
-// the bytes that this frees. A content that another file shows stays. The error is ErrNotCached
-// where there is nothing to remove. While a process fetches from the repository, nothing is
-// removed.
+// Remove removes a model from the cache, or if no file is named the whole repository, and returns
+// the number of bytes freed. It keeps contents that another file uses. The error is ErrNotCached if
+// there is nothing to remove. While a process fetches from the repository, nothing is removed.
 func (c *Client) Remove(n Name) (freed int64, err error) {
 	dir := c.folder(n.Repo)
 	before, err := bytesIn(dir)
 	if err != nil {
 		return 0, ErrNotCached
 	}
-	blobs, _ := os.ReadDir(filepath.Join(dir, "blobs")) // none where files lie in the snapshots
+	blobs, _ := os.ReadDir(filepath.Join(dir, "blobs")) // none if the files are in the snapshots
 	var shared []string
 	for _, b := range blobs {
 		if to, err := os.Readlink(filepath.Join(dir, "blobs", b.Name())); err == nil {
@@ -176,7 +175,7 @@ func (c *Client) Remove(n Name) (freed int64, err error) {
 	} else if err == nil {
 		err = removeUnseen(dir, blobs)
 	}
-	after, _ := bytesIn(dir) // none where the folder is gone
+	after, _ := bytesIn(dir) // none if the folder is gone
 	freed = before - after
 	for _, content := range shared {
 		freed += c.sweep(content)
@@ -184,8 +183,9 @@ func (c *Client) Remove(n Name) (freed int64, err error) {
 	return freed, err
 }
 
-// sweep removes a content that no repository's blob links to, where other tools keep those of all repositories
-// together: CACHE/blobs/XX/HASH, with a list of the links, HASH.refs. It returns its bytes. In doubt it stays.
+// sweep removes a content that no repository's blob links to, if other tools keep the contents of all repositories
+// together: CACHE/blobs/XX/HASH, with a list of the links, HASH.refs. It returns the number of bytes removed. In doubt
+// it removes nothing.
 func (c *Client) sweep(content string) (freed int64) {
 	store := filepath.Dir(filepath.Dir(content))
 	version, _ := os.ReadFile(filepath.Join(store, ".huggingface-shared-blobs"))
@@ -213,7 +213,7 @@ func (c *Client) sweep(content string) (freed int64) {
 	return info.Size()
 }
 
-// removeModel removes the files of a model from all snapshots, and says whether a model is left.
+// removeModel removes the files of a model from all snapshots, and reports whether a model is left.
 func (c *Client) removeModel(n Name) (left bool, err error) {
 	if n.What == "" {
 		return false, nil
@@ -243,7 +243,7 @@ func (c *Client) removeModel(n Name) (left bool, err error) {
 	return left, missing
 }
 
-// removeUnseen removes the blobs that no file of a snapshot shows.
+// removeUnseen removes the blobs that no file of a snapshot links to.
 func removeUnseen(dir string, blobs []fs.DirEntry) error {
 	seen := map[string]bool{}
 	err := filepath.WalkDir(filepath.Join(dir, "snapshots"), func(p string, d fs.DirEntry, err error) error {
@@ -262,7 +262,7 @@ func removeUnseen(dir string, blobs []fs.DirEntry) error {
 	return err
 }
 
-// bytesIn is the size of the regular files in a folder.
+// bytesIn returns the size of the regular files in a folder.
 func bytesIn(dir string) (n int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {

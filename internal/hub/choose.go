@@ -1,4 +1,4 @@
-// Which files of a repository are a model, and which model is meant.
+// Which files of a repository are a model, and which model a name means.
 
 package hub
 
@@ -24,10 +24,10 @@ type File struct {
 // Model is a model of a repository: a GGUF file, whole or in parts, or the folder.
 type Model struct {
 	Path  string // of the file to open, the first part; "." for the folder
-	Type  string // Q4_K_M and so on, as the file's name says; safetensors or pytorch for the folder
+	Type  string // Q4_K_M and so on, from the file's name; safetensors or pytorch for the folder
 	Files []File // the small ones first
 
-	parts int // that there must be; 0 for a file in one part
+	parts int // the number of parts in all; 0 for a file in one part
 }
 
 // Bytes is the size of all files.
@@ -41,29 +41,29 @@ func (m *Model) Bytes() (n int64) {
 // Manifest is the file in which a repository names draft heads and draft models.
 const Manifest = "grove.json"
 
-// MaxManifest bounds its bytes.
+// MaxManifest is the maximum size of a manifest, in bytes.
 const MaxManifest = 1 << 20
 
-// folderFiles are the files beside the weights of a folder.
+// folderFiles are the files of a folder in addition to the weights.
 var (
 	folderFiles = strings.Fields(`config.json generation_config.json tokenizer.json tokenizer_config.json
 		special_tokens_map.json chat_template.jinja chat_template.json
 		additional_chat_templates/tool_use.jinja vocab_mapping.pt 1_Pooling/config.json ` + Manifest)
 	partPattern = regexp.MustCompile(`^(.*)-(\d+)-of-(\d+)(\.\w+)$`)
-	// shardPattern are shards without numbers, such as layers-0, which only the index counts.
+	// shardPattern matches shards without numbers, such as layers-0, which only the index counts.
 	shardPattern = regexp.MustCompile(`^(?:layers-\d+|outside|(?:model[-_])?mtp)\.safetensors$`)
 	mixPattern   = regexp.MustCompile(`(_K|_0)_(?:XL|L|M|S)$`)
 	typePattern  = regexp.MustCompile(`(?i)(?:^|[-._/])((?:IQ|TQ|Q)\d\w*|BF16|FP?16|FP?32|MXFP4\w*|NVFP4\w*)`)
 )
 
-// preferred are the types in the order in which one is chosen where none is named. Q4_K_M is first:
-// its kernels are among the fastest, and its error is small for its size.
+// preferred lists the types in order of preference, for names without a type. Q4_K_M is first: its
+// kernels are among the fastest, and its error is small for its size.
 var preferred = strings.Fields("Q4_K_M Q4_K_S Q4_0 Q4_1 Q5_K_M Q5_K_S Q5_0 Q5_1 Q6_K Q8_0 BF16 F16 F32")
 
-// mixes are names of files whose matrices are of several types, with one of these.
+// mixes maps names of files whose matrices are of several types to one of these.
 var mixes = map[string]string{"IQ2_M": "IQ2_S", "IQ3_XS": "IQ3_XXS", "IQ3_M": "IQ3_S", "Q8_K": "Q8_0"}
 
-// Runs says whether grove runs files of a type, by its name.
+// Runs reports whether grove runs files of a type, by its name.
 func Runs(typ string) bool {
 	name := mixPattern.ReplaceAllString(strings.TrimSuffix(typ, "_MOE"), "$1")
 	t, err := tensor.ParseType(cmp.Or(mixes[name], name))
@@ -82,12 +82,12 @@ func Models(files []File) (list []Model) {
 	for _, f := range files {
 		has[f.Path] = f
 	}
-	split := map[string]int{} // the place in list, by the name without part numbers
+	split := map[string]int{} // the index in list, by the name without part numbers
 	for _, f := range files {
 		base := path.Base(f.Path)
 		if !strings.HasSuffix(strings.ToLower(base), ".gguf") || strings.Contains(base, "mmproj") ||
 			strings.Contains(base, "imatrix") {
-			continue // a projector of pictures or a table of importances is no model
+			continue // a projector for pictures or an importance matrix is not a model
 		}
 		stem, parts := f.Path, 0
 		if m := partPattern.FindStringSubmatch(f.Path); m != nil {
@@ -109,7 +109,7 @@ func Models(files []File) (list []Model) {
 	return append(list, folder(files, has)...)
 }
 
-// typeOf is the last type in a file's name or path.
+// typeOf returns the last type in a file's name or path.
 func typeOf(stem string) string {
 	found := typePattern.FindAllStringSubmatch(stem[:len(stem)-len(".gguf")], -1)
 	if found == nil {
@@ -122,7 +122,7 @@ func typeOf(stem string) string {
 	return typ
 }
 
-// folder is the model of config.json and the weights beside it, if there is one.
+// folder returns the model made of config.json and the weights next to it, if there is one.
 func folder(files []File, has map[string]File) []Model {
 	if _, ok := has["config.json"]; !ok {
 		return nil
@@ -159,13 +159,13 @@ func folder(files []File, has map[string]File) []Model {
 	return nil
 }
 
-// Whole returns an error where parts are missing.
+// Whole returns an error if parts are missing.
 func (m *Model) Whole() error {
 	have, beyond := 0, 0
 	for _, f := range m.Files {
 		if p := partPattern.FindStringSubmatch(f.Path); p != nil {
 			have++
-			if strings.Trim(p[2], "0") == "" { // counted from 0 up to the number of parts, as gpt-oss's
+			if strings.Trim(p[2], "0") == "" { // counted from 0 up to the number of parts, as in gpt-oss
 				beyond = 1
 			}
 		}
@@ -176,16 +176,16 @@ func (m *Model) Whole() error {
 	return nil
 }
 
-// Choose returns the model that what names: a file, the end of a file's name, or a type, in any
-// case of letters. An empty what means the type that grove prefers.
+// Choose returns the model that what names: a file, the end of a file's name, or a type, in upper
+// or lower case. An empty what means the type that grove prefers.
 func Choose(files []File, what string) (Model, error) {
 	list := Models(files)
 	if len(list) == 0 {
 		return Model{}, fmt.Errorf("there is no model: neither a GGUF file nor a folder with config.json and weights")
 	}
-	rank := func(m Model) int { // the best model has the lowest
+	rank := func(m Model) int { // the best model has the lowest rank
 		switch at := slices.Index(preferred, m.Type); {
-		case m.Whole() != nil: // of an interrupted fetch, beside a whole one
+		case m.Whole() != nil: // left by an interrupted fetch; prefer a whole one
 			return len(preferred) + 2
 		case at >= 0:
 			return at
@@ -204,9 +204,9 @@ func Choose(files []File, what string) (Model, error) {
 	return *m, m.refuse()
 }
 
-// pick returns the first model that what names best: by its path or file name, else by its type,
-// else by the end of its file name, else by the beginning of its type. It returns nil where there
-// is none.
+// pick returns the first model that best matches what: by its path or file name, else by its type,
+// else by the end of its file name, else by the beginning of its type. It returns nil if there is
+// none.
 func pick(list []Model, what string) *Model {
 	what = strings.ToLower(what)
 	best, at := 0, -1
@@ -245,7 +245,7 @@ func (m *Model) refuse() error {
 	return m.Whole()
 }
 
-// options lists what can be named.
+// options lists the possible names.
 func options(list []Model) string {
 	var names []string
 	for _, m := range list {

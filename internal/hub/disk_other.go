@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func freeSpace(string) (int64, error) { return math.MaxInt64, nil } // not known
+func freeSpace(string) (int64, error) { return math.MaxInt64, nil } // unknown
 
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) }
 

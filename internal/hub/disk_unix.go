@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeSpace is how many bytes may be written to the disk of a folder.
+// freeSpace returns how many bytes may be written to the disk of a folder.
 func freeSpace(dir string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -20,10 +20,10 @@ func freeSpace(dir string) (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), nil
 }
 
-// isFull says whether a write failed for lack of space.
+// isFull reports whether a write failed for lack of space.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// accessTime is when a file was last used, as far as the system keeps that.
+// accessTime returns when a file was last used, as far as the system keeps track of that.
 func accessTime(path string) time.Time {
 	var s unix.Stat_t
 	if unix.Stat(path, &s) != nil {

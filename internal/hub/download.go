@@ -1,4 +1,4 @@
-// One blob from the hub to the disk.
+// Downloading one blob from the hub to the disk.
 
 package hub
 
@@ -28,12 +28,11 @@ type download struct {
 	file    File
 	counter *counter
 
-	ranges atomic.Bool           // the server sends the ranges asked for
+	ranges atomic.Bool           // the server supports ranges
 	at     atomic.Pointer[place] // where the server sends from, as long as that works
 }
 
-// place is the address at the end of the redirects. Its ETag says whether the file is the same as
-// before.
+// place is the address at the end of the redirects. Its ETag tells whether the file has changed.
 type place struct{ address, etag string }
 
 // counter counts bytes for progress.
@@ -52,7 +51,7 @@ func (c *counter) add(n int64) {
 	}
 }
 
-// Write counts what is written elsewhere.
+// Write counts bytes that are written elsewhere.
 func (c *counter) Write(p []byte) (int, error) {
 	c.add(int64(len(p)))
 	return len(p), nil
@@ -66,8 +65,8 @@ func (c *counter) restart(done, more int64) {
 	c.add(-done)
 }
 
-// fetch brings the blob to path. What an incomplete file there has is not fetched again.
-// The hash decides: it is that of the file on disk.
+// fetch downloads the blob to path. It does not fetch again the bytes of an incomplete file there.
+// The hash of the file on disk decides whether it is right.
 func (d *download) fetch(ctx context.Context, path string) error {
 	part := path + incomplete
 	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o666)
@@ -108,7 +107,7 @@ func (d *download) fetch(ctx context.Context, path string) error {
 		d.counter.restart(d.file.Size-begin, begin)
 		begin = 0
 	}
-	if err := d.sync(f); err != nil { // the content must be on the disk before the name is
+	if err := d.sync(f); err != nil { // the content must be on disk before the file gets its name
 		return err
 	}
 	if err := f.Close(); err != nil {
@@ -123,7 +122,7 @@ func restart(f *os.File) error {
 	return errors.Join(err, f.Truncate(0))
 }
 
-// failed words an error that ends a transfer.
+// failed describes an error that ends a transfer.
 func (d *download) failed(f *os.File, err error) error {
 	switch have, _ := f.Seek(0, io.SeekEnd); {
 	case errors.Is(err, context.Canceled):
@@ -135,8 +134,8 @@ func (d *download) failed(f *os.File, err error) error {
 	return fmt.Errorf("%s: %w", d.file.Path, err)
 }
 
-// rest appends the bytes from begin on. The file is a prefix of the content at any moment: parts
-// come over several connections into memory, and are written in order.
+// rest appends the bytes from begin on. At any moment the file is a prefix of the content: parts
+// arrive in memory over several connections, and are written in order.
 func (d *download) rest(ctx context.Context, f *os.File, begin int64) error {
 	out := &output{d, f}
 	first := min(begin+d.chunk, d.file.Size)
@@ -172,7 +171,7 @@ func (d *download) rest(ctx context.Context, f *os.File, begin int64) error {
 	})
 	for p := range parts {
 		err := <-p.done
-		if _, full := out.Write(p.Bytes()); err == nil { // the beginning of a part that failed counts as well
+		if _, full := out.Write(p.Bytes()); err == nil { // the beginning of a failed part counts as well
 			err = full
 		}
 		if err != nil {
@@ -184,7 +183,7 @@ func (d *download) rest(ctx context.Context, f *os.File, begin int64) error {
 	return ctx.Err()
 }
 
-// output is a file. An error of it ends the transfer.
+// output is a file. A write error ends the transfer.
 type output struct {
 	d *download
 	f *os.File
@@ -224,7 +223,7 @@ func (d *download) request(ctx context.Context, w io.Writer, from, to int64) (n 
 	if err != nil {
 		d.at.CompareAndSwap(at, nil)
 		if at != nil && errors.As(err, new(fatal)) {
-			err = errors.New(err.Error()) // an address may expire: the next attempt begins at the hub
+			err = errors.New(err.Error()) // an address may expire: the next attempt starts again at the hub
 		}
 		return 0, err
 	}
@@ -239,12 +238,12 @@ func (d *download) request(ctx context.Context, w io.Writer, from, to int64) (n 
 		d.ranges.Store(true)
 		etag := b.Header.Get("ETag")
 		if strings.HasPrefix(etag, "W/") {
-			etag = "" // a weak one is no condition for a range
+			etag = "" // a weak one cannot be a condition for a range
 		}
 		d.at.CompareAndSwap(at, &place{b.Request.URL.String(), etag})
 	case b.ContentLength >= 0 && b.ContentLength != d.file.Size:
 		return 0, fatal{fmt.Errorf("the server sends %d bytes, the hub lists %d", b.ContentLength, d.file.Size)}
-	default: // the whole file: it sends no ranges, or its file is another than before, which the hash will tell
+	default: // the whole file: the server does not support ranges, or the file has changed, which the hash will reveal
 		if _, err := io.CopyN(io.Discard, b, from); err != nil {
 			return 0, early(err)
 		}
@@ -253,7 +252,7 @@ func (d *download) request(ctx context.Context, w io.Writer, from, to int64) (n 
 	return n, early(err)
 }
 
-// early words the end of a connection before the end of the file.
+// early describes the end of a connection before the end of the file.
 func early(err error) error {
 	if err == io.EOF {
 		return errors.New("the connection ended early")
@@ -274,7 +273,7 @@ func (d *download) verify(ctx context.Context, f *os.File) (bool, error) {
 	if d.Progress != nil && d.file.Size > d.chunk {
 		checked.tell = func(done, total int64) { d.Progress("checking "+d.file.Path, done, total) }
 	}
-	r := io.NewSectionReader(f, 0, d.file.Size+1) // one byte more than there must be
+	r := io.NewSectionReader(f, 0, d.file.Size+1) // one byte more than expected
 	buffer := make([]byte, 1<<20)
 	for {
 		n, err := r.Read(buffer)

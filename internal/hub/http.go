@@ -1,4 +1,4 @@
-// Requests: who may see the token, which failures are tried again, and when.
+// Requests: who may see the token, which failures are retried, and when.
 
 package hub
 
@@ -15,26 +15,26 @@ import (
 	"time"
 )
 
-// fatal is an error that another attempt would not mend.
+// fatal is an error that a retry would not fix.
 type fatal struct{ error }
 
 func (f fatal) Unwrap() error { return f.error }
 
-// busy is an answer that asks to try again later.
+// busy is an answer that asks the client to try again later.
 type busy struct {
 	status string
-	after  time.Duration // 0: not said
+	after  time.Duration // 0: not stated
 }
 
 func (b busy) Error() string { return "the hub answers " + b.status }
 
 var errStalled = errors.New("the connection stalled")
 
-// longestWait is the longest pause that grove waits out when the hub asks for one.
+// longestWait is the longest pause at the hub's request that grove waits out.
 const longestWait = 5 * time.Minute
 
-// retry calls try until it succeeds, fails for good, or has failed many times in turn without
-// moving anything.
+// retry calls try until it succeeds, fails permanently, or has failed many times in a row without
+// progress.
 func (c *Client) retry(ctx context.Context, tries int, try func() (moved bool, err error)) error {
 	for failures := 0; ; {
 		moved, err := try()
@@ -55,7 +55,7 @@ func (c *Client) retry(ctx context.Context, tries int, try func() (moved bool, e
 			return fmt.Errorf("%w; run the command again to continue", err)
 		}
 		wait := min(c.pause<<(failures-1), 30*time.Second)
-		wait += rand.N(wait/4 + 1) // many clients must not come back at once
+		wait += rand.N(wait/4 + 1) // so that many clients do not retry at once
 		var b busy
 		if errors.As(err, &b) && b.after > 0 {
 			wait = b.after
@@ -72,7 +72,7 @@ func (c *Client) retry(ctx context.Context, tries int, try func() (moved bool, e
 	}
 }
 
-// redirect follows redirects, but lets no other host see the token.
+// redirect follows redirects, but hides the token from other hosts.
 func (c *Client) redirect(r *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return fatal{errors.New("the hub redirects without end")}
@@ -83,13 +83,13 @@ func (c *Client) redirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// trusted says whether a URL is the endpoint's, whom the token is for.
+// trusted reports whether a URL is on the endpoint, which the token is for.
 func (c *Client) trusted(u *url.URL) bool {
 	e, err := url.Parse(c.Endpoint)
 	return err == nil && e.Scheme == u.Scheme && e.Host == u.Host
 }
 
-// body is that of an answer. A stall ends it with an error.
+// body is the body of an answer. If it stalls, it ends with an error.
 type body struct {
 	*http.Response
 	watch  *time.Timer
@@ -101,7 +101,7 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	b.watch.Reset(b.stall)
 	n, err := b.Body.Read(p)
-	b.watch.Stop() // a slow disk is no stall
+	b.watch.Stop() // a slow disk is not a stall
 	if err != nil && err != io.EOF {
 		err = causeOf(b.ctx, err)
 	}
@@ -114,7 +114,7 @@ func (b *body) Close() error {
 	return b.Body.Close()
 }
 
-// causeOf is the stall that ended a context, where there was one.
+// causeOf returns the stall that ended a context, if there was one.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause == errStalled {
 		return cause
@@ -145,7 +145,7 @@ func (c *Client) open(ctx context.Context, address string, header http.Header) (
 	}
 	if b.Response, err = c.http.Do(r); err != nil {
 		if u := new(url.Error); errors.As(err, &u) {
-			err = u.Err // without the address, which may hold a signature
+			err = u.Err // without the address, which may contain a signature
 		}
 		return fail(causeOf(ctx, err))
 	}
@@ -156,7 +156,7 @@ func (c *Client) open(ctx context.Context, address string, header http.Header) (
 	return b, nil
 }
 
-// refused words the hub's refusal; nil for success.
+// refused describes the hub's refusal; it returns nil for success.
 func (c *Client) refused(r *http.Response) error {
 	code := r.Header.Get("X-Error-Code")
 	switch s := r.StatusCode; {
@@ -178,10 +178,11 @@ func (c *Client) refused(r *http.Response) error {
 	return fatal{fmt.Errorf("the hub answers %s", r.Status)}
 }
 
-// resetPattern is the end of RateLimit, such as "api";r=0;t=55, of a caller who may send no more requests for so long.
+// resetPattern matches the end of RateLimit, such as "api";r=0;t=55, for a caller who may send no more requests for t
+// seconds.
 var resetPattern = regexp.MustCompile(`;r=0;t=(\d+)`)
 
-// retryAfter is how long an answer asks to wait: seconds, a date, or the hub's RateLimit.
+// retryAfter returns how long an answer asks to wait: seconds, a date, or the hub's RateLimit.
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if m := resetPattern.FindStringSubmatch(h.Get("RateLimit")); m != nil && text == "" {

@@ -17,22 +17,22 @@ import (
 
 // Client reads the hub and the cache.
 type Client struct {
-	Endpoint string // URL of the hub, without a slash at its end
+	Endpoint string // URL of the hub, without a trailing slash
 	Token    string // sent to the endpoint's host only; may be empty
 	Cache    string // folder of the cache
 	Offline  bool   // nothing may be fetched
 
-	// Progress, if set, is told how far a stage of a file is, in bytes. One goroutine calls at a
+	// Progress, if set, gets the progress of a file's stage, in bytes. One goroutine calls it at a
 	// time.
 	Progress func(stage string, done, total int64)
-	// Note, if set, takes a line about a retry, a restart or a wait.
+	// Note, if set, gets a line about a retry, a restart or a wait.
 	Note func(text string)
 
 	connections int           // at a time, for one file
-	chunk       int64         // bytes of a request where a file has several
-	tries       int           // attempts that bring no byte, before a failure
+	chunk       int64         // bytes per request if a file has several
+	tries       int           // attempts without any byte before giving up
 	pause       time.Duration // before the second attempt; doubled each time
-	stall       time.Duration // without a byte, after which a connection is given up
+	stall       time.Duration // time without a byte after which a connection is given up
 	http        *http.Client
 
 	// Tests replace the operating system here.
@@ -45,7 +45,7 @@ type Client struct {
 // New returns a client of a hub and a cache.
 func New(endpoint, cache string) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DisableCompression = true // a range counts the bytes of the file
+	transport.DisableCompression = true // ranges must count the bytes of the file
 	transport.Protocols = new(http.Protocols)
 	transport.Protocols.SetHTTP1(true) // HTTP/2 would send all requests over one connection
 	c := &Client{
@@ -81,7 +81,7 @@ func FromEnv() (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		data, _ := os.ReadFile(path) // without a file there is no token
+		data, _ := os.ReadFile(path) // no file means no token
 		c.Token = strings.TrimSpace(string(data))
 	}
 	return c, nil
@@ -91,7 +91,7 @@ func isTrue(v string) bool {
 	return slices.Contains([]string{"1", "ON", "YES", "TRUE"}, strings.ToUpper(v))
 }
 
-// expand replaces variables, and ~ at the beginning.
+// expand expands variables, and ~ at the beginning.
 func expand(path string) (string, error) {
 	path = os.ExpandEnv(path)
 	if path != "~" && !strings.HasPrefix(path, "~/") && !strings.HasPrefix(path, `~\`) {
@@ -131,7 +131,7 @@ var (
 	filePart  = regexp.MustCompile(`/(?:resolve|blob)/main/(.+)$|/tree/main$`)
 )
 
-// ParseName reads a name, or the hub's address of one. ok is false where text cannot be one.
+// ParseName parses a name, or the hub's address of a model. ok is false if text is neither.
 func ParseName(text string) (n Name, ok bool) {
 	if at := hubPrefix.FindStringIndex(text); at != nil {
 		path, _, _ := strings.Cut(text[at[1]:], "?")
@@ -145,5 +145,5 @@ func ParseName(text string) (n Name, ok bool) {
 	return Name{repo, what}, true
 }
 
-// ErrNotCached is the error of a model that the cache does not have.
+// ErrNotCached is the error for a model that the cache does not have.
 var ErrNotCached = errors.New("it is not in the cache")

@@ -10,7 +10,7 @@ import (
 	"regexp"
 )
 
-// Listing is what the hub says of a repository's branch main.
+// Listing describes a repository's branch main.
 type Listing struct {
 	Repo         string
 	Commit       string
@@ -18,7 +18,7 @@ type Listing struct {
 	Architecture string // of its GGUF files; may be empty
 }
 
-// maxListing bounds the answer of the hub, and of a manifest.
+// maxListing bounds the hub's answer, and a manifest.
 const maxListing = 64 << 20
 
 var hashPattern = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
@@ -72,8 +72,8 @@ func (c *Client) List(ctx context.Context, repo string) (*Listing, error) {
 	return l, nil
 }
 
-// check refuses a file without what is needed to verify it, and one that has no place here, such as with a colon in its
-// name on Windows. Others of the repository may have such names.
+// check refuses a file that lacks the data needed to verify it, or whose name is impossible here,
+// such as one with a colon on Windows. Other files of the repository may have such names.
 func (f *File) check() error {
 	if !filepath.IsLocal(filepath.FromSlash(f.Path)) {
 		return fmt.Errorf("the hub lists a file %q, which is outside of the repository or no path of this system", f.Path)
@@ -84,7 +84,7 @@ func (f *File) check() error {
 	return nil
 }
 
-// address is where a file of a listing is fetched.
+// address returns the URL to fetch a file of a listing from.
 func (c *Client) address(l *Listing, f File) string {
 	return c.Endpoint + "/" + l.Repo + "/resolve/" + l.Commit + "/" + (&url.URL{Path: f.Path}).EscapedPath()
 }

@@ -1,4 +1,4 @@
-// Draft heads and draft models that go with a model.
+// Draft heads and draft models for a model.
 
 package hub
 
@@ -14,16 +14,16 @@ import (
 	"github.com/grovellm/grove/internal/files/infile"
 )
 
-// Offers are the names of what drafts for a model.
+// Offers are the names of heads and models that draft for a model.
 type Offers struct {
 	Heads  []string `json:"heads,omitempty"`
 	Drafts []string `json:"drafts,omitempty"`
 }
 
-// known are heads and draft models of the hub, by the end of the target's name. Newer
-// kinds of heads come first.
+// known lists heads and draft models of the hub, by the end of the target's name. Newer kinds of
+// heads come first.
 var known = []struct {
-	target string // without the organisation, in small letters
+	target string // without the organisation, in lower case
 	Offers
 }{
 	{"qwen3-4b", Offers{[]string{"deepseek-ai/dspark_qwen3_4b_block7", "z-lab/Qwen3-4B-DFlash-b16"},
@@ -56,12 +56,12 @@ var known = []struct {
 	{"llama-3.3-70b-instruct", Offers{[]string{"yuhuili/EAGLE3-LLaMA3.3-Instruct-70B"}, nil}},
 }
 
-// forks are what publishers of GGUF files put before the name of a target.
+// forks are the prefixes that publishers of GGUF files put before the name of a target.
 var forks = []string{"", "qwen_", "meta-", "meta-llama_", "meta-llama-meta-", "google_", "openai_"}
 
-// OffersFor returns what the manifest in a repository's snapshot folder names, or else grove's
-// list. An error says what is wrong with the manifest. In a manifest, a name that begins with a
-// colon is of its repository.
+// OffersFor returns the names in the manifest of a repository's snapshot folder, or else those in
+// grove's list. An error says what is wrong with the manifest. In a manifest, a name that begins
+// with a colon is in its own repository.
 func OffersFor(repo, snapshot string) (o Offers, err error) {
 	path := filepath.Join(snapshot, Manifest)
 	data, err := infile.ReadFile(path, MaxManifest)
@@ -98,8 +98,8 @@ func knownOffers(repo string) Offers {
 	return Offers{}
 }
 
-// Shown is the name under which a path is shown: that of the repository for the folder of a
-// snapshot in the cache.
+// Shown returns the name under which a path is shown: for the folder of a snapshot in the cache,
+// the repository's name.
 func Shown(path string) string {
 	snapshots := filepath.Dir(path)
 	repo, ok := strings.CutPrefix(filepath.Base(filepath.Dir(snapshots)), "models--")

@@ -15,12 +15,12 @@ import (
 	"github.com/grovellm/grove/internal/files/filelock"
 )
 
-// incomplete follows the hash in the name of a blob that is being fetched.
+// incomplete is the suffix, after the hash, of the name of a blob that is being fetched.
 const incomplete = ".incomplete"
 
-// Pull fetches a model's files that the cache lacks, and returns the path to open. Files come in
-// their order: check, if set, sees the folder when all but the weights are there, and may refuse
-// the model. When Pull fails or ctx ends, what was fetched stays, and the next Pull continues it.
+// Pull fetches a model's files that the cache lacks, and returns the path to open. Files are fetched
+// in order: check, if set, sees the folder when everything but the weights is there, and may refuse
+// the model. When Pull fails or ctx ends, the data fetched so far stays, and the next Pull continues.
 func (c *Client) Pull(ctx context.Context, l *Listing, m *Model, check func(dir string) error) (string, error) {
 	snapshot := filepath.Join(c.folder(l.Repo), "snapshots", l.Commit)
 	var missing []File
@@ -67,7 +67,7 @@ func (c *Client) Pull(ctx context.Context, l *Listing, m *Model, check func(dir 
 	return path, os.WriteFile(ref, []byte(l.Commit), 0o666)
 }
 
-// isWeights says whether a file is large.
+// isWeights reports whether a file is large.
 func isWeights(path string) bool {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".gguf", ".safetensors", ".bin":
@@ -86,7 +86,7 @@ func makeFolders(paths ...string) error {
 	return nil
 }
 
-// folder is that of a repository.
+// folder returns a repository's folder.
 func (c *Client) folder(repo string) string {
 	return filepath.Join(c.Cache, "models--"+strings.ReplaceAll(repo, "/", "--"))
 }
@@ -100,7 +100,7 @@ func hasSize(path string, n int64) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == n
 }
 
-// lacks is how many bytes of a file must be fetched.
+// lacks returns how many bytes of a file must be fetched.
 func (c *Client) lacks(repo string, f File) int64 {
 	blob := c.blob(repo, f)
 	if hasSize(blob, f.Size) {
@@ -114,7 +114,7 @@ func (c *Client) lacks(repo string, f File) int64 {
 
 const howToFree = "grove list shows models, grove rm removes them"
 
-// checkSpace refuses what the disk cannot take.
+// checkSpace refuses more bytes than the disk can take.
 func (c *Client) checkSpace(repo string, need int64) error {
 	dir := c.Cache
 	for {
@@ -134,7 +134,7 @@ func (c *Client) checkSpace(repo string, need int64) error {
 	return nil
 }
 
-// get brings a file to its place in the snapshot.
+// get puts a file in its place in the snapshot.
 func (c *Client) get(ctx context.Context, l *Listing, f File, snapshot string, count *counter) error {
 	lock, err := c.lock(ctx, l.Repo, f.Hash)
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *Client) get(ctx context.Context, l *Listing, f File, snapshot string, c
 		return err
 	}
 	if hasSize(path, f.Size) {
-		return nil // another process brought it meanwhile
+		return nil // another process has fetched it
 	}
 	fetched := !hasSize(blob, f.Size)
 	if fetched {
@@ -158,8 +158,8 @@ func (c *Client) get(ctx context.Context, l *Listing, f File, snapshot string, c
 	return c.link(blob, path, fetched)
 }
 
-// link makes path show a blob: by a symbolic link, or where the system has none, by moving a blob
-// just fetched or copying another.
+// link makes path show a blob: by a symbolic link, or if the system has none, by moving a blob just
+// fetched or copying another.
 func (c *Client) link(blob, path string, fetched bool) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -185,7 +185,7 @@ func (c *Client) link(blob, path string, fetched bool) error {
 	})
 }
 
-// lockPath is the file that is locked by who fetches or removes a blob.
+// lockPath returns the file that a process locks while it fetches or removes a blob.
 func (c *Client) lockPath(repo, hash string) string {
 	return filepath.Join(c.Cache, ".locks", filepath.Base(c.folder(repo)), hash+".lock")
 }
@@ -213,7 +213,7 @@ func (c *Client) lock(ctx context.Context, repo, hash string) (*filelock.Lock, e
 	}
 }
 
-// size writes bytes for a person.
+// size formats a number of bytes for a person.
 func size(n int64) string {
 	if n < 1e9 {
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)

@@ -4,14 +4,14 @@
 //	docs, _, err := data.Source{Name: "text", Path: "alice.txt", Raw: true}.Documents()
 //	r, err := eval.Run(ctx, m, docs, eval.Options{})
 //
-// The protocol: each document is scored on its own, behind the token that begins a text (BOS where the model wants
-// one, else end of text; with neither, the first token is not scored). It is read in windows of Context tokens.
-// The first window scores all its tokens; each one after it moves on by Stride tokens and scores those, so that
-// every token is scored once, and all but those of the first window have at least Context − Stride tokens before
-// them. Control tokens that a template puts around the text are given, not scored.
+// The protocol: each document is scored on its own, after the token that begins a text (BOS if the model
+// wants one, else end of text; with neither, the first token is not scored). It is read in windows of Context
+// tokens. The first window scores all its tokens; each later one advances by Stride tokens and scores those,
+// so that every token is scored once, and all except those of the first window have at least Context − Stride
+// tokens before them. Control tokens that a template puts around the text are given, not scored.
 //
-// Bits per byte are the total of −log2 p over the bytes of the scored text, whatever the tokenizer: the one figure
-// that compares models of different vocabularies.
+// Bits per byte is the total of −log2 p divided by the bytes of the scored text, whatever the
+// tokenizer: the one figure that compares models with different vocabularies.
 package eval
 
 import (
@@ -27,23 +27,23 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Options says how to measure. The zero value is the protocol above with windows of DefaultContext.
+// Options specify how to measure. The zero value is the protocol above with windows of DefaultContext.
 type Options struct {
-	Context int   // tokens of a window; 0: DefaultContext, or the model's context where that is less
-	Stride  int   // tokens by which windows move on, at most Context; 0: half of Context
-	Limit   int64 // score about so many tokens, from the start of the documents; 0: all
+	Context int   // tokens of a window; 0: DefaultContext, or the model's context if that is smaller
+	Stride  int   // tokens by which windows advance, at most Context; 0: half of Context
+	Limit   int64 // score about this many tokens, from the start of the documents; 0: all
 
 	Progress func(done, total int64) // tokens scored; may be nil
 }
 
-// DefaultContext is the window's length where none is asked for.
+// DefaultContext is the default length of a window.
 const DefaultContext = 1024
 
-// Result is what was measured.
+// Result is the result of a measurement.
 type Result struct {
 	BitsPerByte float64 `json:"bits_per_byte"`
 	Perplexity  float64 `json:"perplexity"` // per token
-	Top1        float64 `json:"top1"`       // share of tokens that were the model's first choice
+	Top1        float64 `json:"top1"`       // fraction of tokens that were the model's first choice
 	Tokens      int64   `json:"tokens"`     // scored
 	Bytes       int64   `json:"bytes"`      // of the scored text
 	Documents   int     `json:"documents"`
@@ -52,7 +52,7 @@ type Result struct {
 	Nats        float64 `json:"nats"` // total of −ln p
 }
 
-// Fill puts in what is left out, and checks what is given: errors begin with what the field is in grove eval.
+// Fill sets missing options to defaults, and checks the others: errors begin with the field's name in grove eval.
 func (o *Options) Fill(m *model.Model) error {
 	if o.Context == 0 {
 		o.Context = min(DefaultContext, m.Context())
@@ -102,13 +102,13 @@ func Run(ctx context.Context, m *model.Model, docs []data.Document, o Options) (
 	return r, nil
 }
 
-// text is a document as tokens, the one that begins it included.
+// text is a document as tokens, including the one that begins it.
 type text struct {
 	ids    []int32
 	scored []bool
 }
 
-// encode makes the documents' tokens and counts what will be scored.
+// encode makes the documents' tokens and counts those that will be scored.
 func (r *Result) encode(tok *tokenizer.Tokenizer, docs []data.Document, limit int64) ([]text, error) {
 	begin := tok.EOS()
 	if tok.AddBOS() {

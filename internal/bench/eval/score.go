@@ -19,8 +19,8 @@ type window struct {
 
 func (w *window) rows() int { return w.to - w.from }
 
-// windows covers a text: every token after the first is scored once, each window but the first having context − stride
-// tokens before what it scores.
+// windows covers a text: every token after the first is scored once, and each window except the
+// first has context − stride tokens before those that it scores.
 func windows(dst []window, text, n, context, stride int) []window {
 	for done := 0; done < n-1; {
 		to := min(done+stride, n-1)
@@ -33,14 +33,14 @@ func windows(dst []window, text, n, context, stride int) []window {
 	return dst
 }
 
-// scorer runs windows through a model, several in a pass where they are short, in several passes where they are
-// long. By law 1 (same bits) neither changes a result.
+// scorer runs windows through a model: several short ones in one pass, a long one in several
+// passes. By law 1 (same bits) neither changes a result.
 type scorer struct {
 	m        *model.Model
 	pass     *model.Pass
 	texts    []text
 	windows  []window
-	rows     int // of a pass, at most
+	rows     int // per pass, at most
 	total    int64
 	done     int64
 	progress func(done, total int64)
@@ -50,7 +50,7 @@ type scorer struct {
 	jobs []job
 }
 
-// sequence is a window in work.
+// sequence is a window in progress.
 type sequence struct {
 	cache *nn.Cache
 	tree  tree.Tree
@@ -58,10 +58,10 @@ type sequence struct {
 	ask   []int32 // nodes of this pass that predict a scored token
 }
 
-// job is one token to score: the logits of node ask[i] of sequence seq, and the token that came.
+// job is one token to score: the logits of node ask[i] of sequence seq, and the actual token.
 type job struct {
 	seq, i int
-	target int // in its text
+	target int // its position in its text
 	nats   float64
 	hit    bool
 }
@@ -107,7 +107,7 @@ func (s *scorer) run(ctx context.Context, visit func(text, at int, nats float64,
 	return nil
 }
 
-// group runs windows side by side: one pass, unless there is a single one that is longer than a pass.
+// group runs windows together: in one pass, unless there is a single one that is longer than a pass.
 func (s *scorer) group(ctx context.Context, ws []window, visit func(text, at int, nats float64, hit bool)) error {
 	for len(s.seqs) < len(ws) {
 		s.seqs = append(s.seqs, sequence{cache: s.m.NewCache()})

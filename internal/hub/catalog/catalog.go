@@ -1,8 +1,8 @@
-// Package catalog finds models on disk, and beside each the draft heads and the draft model that
-// are to draft for it.
+// Package catalog finds models on disk, and for each the draft heads and the draft model that are
+// to draft for it.
 //
 // A manifest, grove.json in the model's folder, names them; see hub.Manifest. In a folder of models
-// without one, a model gets the heads that fit it by the sizes that the files state.
+// without a manifest, a model gets the heads that fit it by the sizes that the files state.
 package catalog
 
 import (
@@ -27,16 +27,17 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// Model is a model that can be opened, with what drafts for it.
+// Model is a model that can be opened, and the files that draft for it.
 type Model struct {
 	Name    string // of the file or folder
 	Path    string // of a GGUF file or a Hugging Face folder
 	Heads   []string
 	Draft   string // empty: none
-	Drafter string // that the manifest names; empty: none
+	Drafter string // from the manifest; empty: none
 }
 
-// manifest is the contents of grove.json: what drafts for all models of the folder, and for single ones by file.
+// manifest is the contents of grove.json: the files that draft for all models of the folder, and for single ones by
+// file.
 type manifest struct {
 	drafters
 	Models map[string]drafters `json:"models"`
@@ -47,11 +48,11 @@ type drafters struct {
 	Drafter string `json:"drafter"`
 }
 
-// depth is how many folders deep models are looked for: LM Studio keeps PUBLISHER/REPOSITORY/FILE.
+// depth is how deeply folders are searched for models: LM Studio keeps PUBLISHER/REPOSITORY/FILE.
 const depth = 3
 
-// Find lists the models at a path: that of a GGUF file or a Hugging Face folder, or those in a
-// folder of such. Notes say what is left out.
+// Find lists the models at a path: a GGUF file, a Hugging Face folder, or a folder of these. Notes
+// say what is left out.
 func Find(path string) (list []Model, notes []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -76,7 +77,7 @@ func Find(path string) (list []Model, notes []string, err error) {
 	return list, f.notes, nil
 }
 
-// found is a model with its shape; nil: it was not read.
+// found is a model with its shape, which is nil if it was not read.
 type found struct {
 	Model
 	config *model.Config
@@ -95,7 +96,7 @@ func (f *finder) note(format string, args ...any) {
 	}
 }
 
-// scan finds models and heads in a folder, and in folders in it.
+// scan finds models and heads in a folder and its subfolders.
 func (f *finder) scan(dir string, deep int) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -104,7 +105,7 @@ func (f *finder) scan(dir string, deep int) error {
 	var files []hub.File
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		info, err := os.Stat(path) // of what a link leads to
+		info, err := os.Stat(path) // of a link's target
 		switch {
 		case err != nil || strings.HasPrefix(e.Name(), "."):
 		case !info.IsDir():
@@ -113,7 +114,7 @@ func (f *finder) scan(dir string, deep int) error {
 			c, err := model.ReadFolder(path)
 			f.add(path, c, err)
 		case deep > 1:
-			if err := f.scan(path, deep-1); err != nil { // such as lost+found of a volume
+			if err := f.scan(path, deep-1); err != nil { // such as lost+found on a volume
 				f.note("%s is left out: %v", path, err)
 			}
 		}
@@ -130,9 +131,9 @@ func (f *finder) scan(dir string, deep int) error {
 	return nil
 }
 
-// isFolder says whether a folder is a model's: it has config.json, which some have beside GGUF files alone.
+// isFolder reports whether a folder is a model: it has config.json, and not just GGUF files as well.
 func isFolder(path string) bool {
-	entries, _ := os.ReadDir(path) // one that cannot be read is for who opens it
+	entries, _ := os.ReadDir(path) // whoever opens it will get the error
 	var files []hub.File
 	for _, e := range entries {
 		files = append(files, hub.File{Path: e.Name()})
@@ -154,7 +155,7 @@ func ReadModel(path string) (model.Config, error) {
 	return readGGUF(path)
 }
 
-// readGGUF reads a model's shape; the error is model.ErrHead for heads and routers.
+// readGGUF reads a model's shape. The error is model.ErrHead for heads and routers.
 func readGGUF(path string) (model.Config, error) {
 	file, err := gguf.Open(path)
 	if err != nil {
@@ -168,12 +169,12 @@ func readGGUF(path string) (model.Config, error) {
 	return c, err
 }
 
-// add takes in a file or folder whose shape was read with an error, or without.
+// add adds a file or folder, whose shape may have been read with an error.
 func (f *finder) add(path string, c model.Config, err error) {
-	if err == nil { // weights may be missing, or of a type that nothing computes with
+	if err == nil { // weights may be missing, or of a type without kernels
 		_, err = (&Model{Path: path}).Bytes()
 	}
-	if err != nil { // an EAGLE-2 head's config.json is that of a model
+	if err != nil { // an EAGLE-2 head's config.json looks like a model's
 		if _, none := heads.Describe(registry.Head{Name: path}); none == nil {
 			err = model.ErrHead
 		}
@@ -192,18 +193,18 @@ func (f *finder) add(path string, c model.Config, err error) {
 
 var part = regexp.MustCompile(`-\d{5}-of-\d{5}$`)
 
-// nameOf is the name of a file without its ending and part number, or of a folder.
+// nameOf returns the name of a file without its extension and part number, or of a folder.
 func nameOf(path string) string {
-	if whole, err := filepath.Abs(path); err == nil { // of the current folder too
+	if whole, err := filepath.Abs(path); err == nil { // for the current folder too
 		path = whole
 	}
 	return part.ReplaceAllString(strings.TrimSuffix(filepath.Base(path), ".gguf"), "")
 }
 
-// complete finds what drafts for a model.
+// complete finds the files that draft for a model.
 func (f *finder) complete(m *found) error {
 	dir, file := filepath.Dir(m.Path), filepath.Base(m.Path)
-	if exists(filepath.Join(m.Path, hub.Manifest)) { // a Hugging Face folder has its own
+	if exists(filepath.Join(m.Path, hub.Manifest)) { // a Hugging Face folder has a manifest of its own
 		dir, file = m.Path, "."
 	}
 	all, err := f.manifest(dir)
@@ -244,7 +245,7 @@ func (f *finder) complete(m *found) error {
 	return nil
 }
 
-// manifest reads that of a folder, once.
+// manifest reads a folder's manifest, once.
 func (f *finder) manifest(dir string) (*manifest, error) {
 	if m, ok := f.manifests[dir]; ok {
 		return m, nil
@@ -276,8 +277,8 @@ func (f *finder) manifest(dir string) (*manifest, error) {
 	return m, nil
 }
 
-// resolve returns the path of what a manifest names: a file beside it, after a colon, or a model in
-// the hub's cache. It is empty, with a note, where there is none.
+// resolve returns the path for a name in a manifest: a file next to it, after a colon, or a model
+// in the hub's cache. It is empty, with a note, if there is none.
 func (f *finder) resolve(dir, name string) string {
 	path := filepath.Join(dir, hub.Manifest)
 	if file, ok := strings.CutPrefix(name, ":"); ok {
@@ -303,7 +304,7 @@ func (f *finder) resolve(dir, name string) string {
 	return at
 }
 
-// Bytes is the memory that the weights of the model and of what drafts for it take.
+// Bytes returns the memory that the weights of the model and of its drafters take.
 func (m *Model) Bytes() (sum int64, err error) {
 	for _, path := range slices.DeleteFunc([]string{m.Path, m.Draft}, func(p string) bool { return p == "" }) {
 		types, err := model.ReadMemory(path)
