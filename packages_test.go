@@ -160,8 +160,8 @@ func TestHeadFamiliesStayApart(t *testing.T) {
 			also = []string{"jet"}
 		case "jet": // whose layers they have; and a tree that P-EAGLE takes too has the name of a drafter
 			also = []string{"spark", "onepass"}
-		case "falcon": // language models of that name have a tokenizer
-			also = []string{"tokenizer"}
+		case "falcon": // language models of that name have a tokenizer, and an architecture
+			also = []string{"tokenizer", "model"}
 		}
 		words := family
 		if family == "jet" {

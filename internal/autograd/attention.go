@@ -34,7 +34,7 @@ func (t recorder) Attend(a *nn.Attention, layer int, f *nn.Forest, qkv, out nn.M
 // Without names what of a layer has no gradient; it is empty where all has.
 func Without(b *nn.Block) string {
 	switch {
-	case b.Recurrent != nil:
+	case b.Recurrent != nil || b.ParallelRecurrent != nil:
 		return "recurrent layers"
 	case b.Experts != nil:
 		return "experts"

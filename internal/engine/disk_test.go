@@ -74,7 +74,7 @@ func openStored(t *testing.T, shape string, kv nn.KVType, memory int64) (run fun
 // Texts of models with recurrent layers go on from the states that files have: behind their prompt, and, where nothing
 // was generated, where the last pass began. Without one of its files a text is computed again.
 func TestRecurrentLayersInFiles(t *testing.T) {
-	for _, shape := range []string{"tiny-qwen35", "tiny-lfm2", "tiny-granite-hybrid"} {
+	for _, shape := range []string{"tiny-qwen35", "tiny-lfm2", "tiny-granite-hybrid", "tiny-falcon-h1"} {
 		run, dir, reports := openStored(t, shape, nn.KVF32, 0)
 		alone := func(e *engine.Engine, r engine.Request) []int32 {
 			r.Fresh = true

@@ -102,11 +102,7 @@ func hasRecurrent(h *hfConfig) bool {
 func readHybridFields(h *hfConfig, c *Config) error {
 	c.Kernel = h.MambaKernel
 	c.Mamba = MambaConfig{Heads: h.MambaHeads, Groups: h.MambaGroups, StateDim: h.MambaStateDim}
-	if n, ok := h.MambaHeadDim.(float64); ok {
-		c.Mamba.HeadDim = int(n)
-	} else {
-		c.Mamba.HeadDim = h.MambaExpand * h.HiddenSize / max(h.MambaHeads, 1)
-	}
+	c.Mamba.HeadDim = h.mambaHeadDim(h.MambaExpand * h.HiddenSize)
 	return errors.Join(h.checkTimeSteps(), readPositionType(h, c), readMultipliers(h, c))
 }
 

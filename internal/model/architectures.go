@@ -73,15 +73,16 @@ type architecture struct {
 	// hybrid says that layers may be recurrent: those of a kind of this name in a folder's layer_types.
 	// GGUF files may have key/value heads by layer, which recurrent ones do not have. recurrent builds
 	// one, and its last product.
-	hybrid    bool
-	kind      string
-	heads     bool   // GGUF files have key/value heads by layer
-	attention string // the kind of the others, where it is not full_attention
-	nested    string // the object of config.json that has the text model's fields; "": they stand alone
-	gated     bool   // attention's results are multiplied by σ of gates, which attn_q gives with the queries
-	alike     bool   // layers behind the model's (Config.Ahead) are of its kind, and draft
-	aheadTwo  bool   // and so are they here, but each is two, of attention and of experts, and folders alone have them
-	recurrent func(b *builder, name func(part string) string) (nn.Recurrent, nn.Linear)
+	hybrid            bool
+	kind              string
+	heads             bool   // GGUF files have key/value heads by layer
+	attention         string // the kind of the others, where it is not full_attention
+	nested            string // the object of config.json that has the text model's fields; "": they stand alone
+	gated             bool   // attention's results are multiplied by σ of gates, which attn_q gives with the queries
+	parallelRecurrent bool   // every layer has a recurrent one beside its attention, which recurrent builds
+	alike             bool   // layers behind the model's (Config.Ahead) are of its kind, and draft
+	aheadTwo          bool   // and so are they here, but each is two, of attention and of experts, and folders alone have them
+	recurrent         func(b *builder, name func(part string) string) (nn.Recurrent, nn.Linear)
 
 	// of says which folders are of this one, where several architectures have one modelType; nil: all others.
 	of func(h *hfConfig) bool
@@ -104,7 +105,7 @@ var architectures []*architecture
 func init() { // some of them look themselves up
 	architectures = []*architecture{
 		&llama, &mistral, &mixtral, &mistral3, &qwen2, &mimo, &qwen3, &qwen3moe, &smollm3, &granite,
-		&graniteHybrid, &graniteHybridMoE, &granite4, &nemotronH, &nemotronHMoE,
+		&graniteHybrid, &graniteHybridMoE, &granite4, &nemotronH, &nemotronHMoE, &falconH1,
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &ernie45moe, &bailing2, &afmoe,
 		&cohere2, &arcee, &deepseek2, &deepseek3, &glm4lite,
@@ -182,7 +183,7 @@ var modelKeys = ggufkeys.Rules{
 // them. It obeys the fields of hfConfig. Other fields change no logits, or transformers does not
 // read them for these architectures.
 var folderRules = ggufkeys.Rules{Neutral: neutral(map[string][]any{
-	`add_cross_attention alibi conv_bias is_encoder_decoder mamba_proj_bias rope_interleaved
+	`add_cross_attention alibi conv_bias is_encoder_decoder mamba_proj_bias projectors_bias rope_interleaved
 		use_bidirectional_attention`: {false},
 	"attention_multiplier compression_config mamba_dt_limit pruned_heads sparse_config":  {},
 	"attn_logit_softcapping clip_qkv final_logit_softcapping num_local_experts":          {0},

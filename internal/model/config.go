@@ -88,6 +88,8 @@ type Config struct {
 	LogitScale    float64 // divides logits
 	Temper        nn.Temper
 
+	Scales *FolderScales // of a folder of Falcon-H1; nil: none
+
 	// Folder is the model_type of the folder that the configuration was read from, where its
 	// tensors have other names than those of Arch; else empty.
 	Folder string
@@ -183,7 +185,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("norm epsilon is %g: want a small positive number", c.NormEps)
 	case c.Window < 0 || c.Window > maxContext:
 		return fmt.Errorf("sliding window is %d: want 0 to %d", c.Window, maxContext)
-	case c.Hybrid() && (c.Kernel < 1 || c.Kernel > nn.PageRows):
+	case (c.Hybrid() || c.Mamba.Heads > 0) && (c.Kernel < 1 || c.Kernel > nn.PageRows):
 		return fmt.Errorf("convolutions of recurrent layers are %d long: want 1 to %d", c.Kernel, nn.PageRows)
 	case c.Temper.Scale != 0 && c.Temper.Length < 1:
 		return fmt.Errorf("temperature of queries by positions in steps of %d: want a positive number", c.Temper.Length)

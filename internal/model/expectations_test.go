@@ -180,6 +180,7 @@ var unusual = map[string]expectations{
 		tensors:    topTensors + outputBias + "blk.0.ffn_gate_inp.bias blk.0.ffn_up_shexp.bias",
 		foreign:    rmsFields + "use_sliding_window", queryBias: "attention_bias", outputBias: "attention_bias",
 	},
+	"falcon-h1":  {tensors: untiedTensors + queryBiases + outputBias + mlpBiases},
 	"nemotron_h": {inertKeys: usual.inertKeys + unrotated, tensors: "output.weight output.bias " + outputBias},
 	"nemotron_h_moe": {
 		obeyedKeys: groupKeys + "moe_latent_size", inertKeys: usual.inertKeys + unrotated + " expert_shared_count",

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -40,7 +41,7 @@ func (p *Part) inFolder(ending string) string {
 	if p.Bare {
 		return ""
 	}
-	return folderEnding(p.Param, ending)
+	return folderEnding(p.Param, cmp.Or(ending, ".weight"))
 }
 
 // halves returns how many parts share the folder's tensor.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
@@ -65,6 +66,9 @@ func (p *Part) FromFolder(f *safetensors.File, ending string) (t tensor.Tensor, 
 	case p.Flat && slices.Equal(t.Shape, []int{p.Rows * p.Cols}):
 		t, err = t.ReadAll()
 		t.Shape = []int{p.Rows, p.Cols}
+	}
+	if p.Factors != nil && ending == p.Ending && err == nil {
+		t, err = reshape.Scaled(t, p.Factors)
 	}
 	return t, names, err
 }

@@ -87,6 +87,12 @@ type hfConfig struct {
 
 	TimeSteps []any `json:"time_step_limit"`
 
+	// Of Falcon-H1.
+	MambaWidth     maybe `json:"mamba_d_ssm"`
+	MambaNorm      bool  `json:"mamba_rms_norm"`
+	NormBeforeGate bool  `json:"mamba_norm_before_gate"`
+	FolderScales
+
 	// Of Nemotron-H.
 	Pattern      string   `json:"hybrid_override_pattern"`
 	BlockTypes   []string `json:"layers_block_type"`
@@ -360,7 +366,10 @@ func decode(data []byte, into any) error {
 	err := json.Unmarshal(data, into)
 	switch {
 	case errors.As(err, &wrong):
-		field := strings.TrimPrefix(wrong.Field, reflect.TypeFor[hfRopes]().Name()+".") // part of hfConfig, not of the file
+		field := wrong.Field
+		for _, part := range []string{"hfRopes.", "FolderScales."} { // of hfConfig, not of the file
+			field = strings.TrimPrefix(field, part)
+		}
 		return fmt.Errorf("field %q is a %s: want %s", field, wrong.Value, kindNames[wrong.Type.Kind()])
 	case errors.As(err, &syntax):
 		return fmt.Errorf("at byte %d: %w: the file is cut or damaged, fetch it again", syntax.Offset, err)
@@ -371,7 +380,7 @@ func decode(data []byte, into any) error {
 // kindNames maps the kinds of hfConfig's fields to JSON's terms.
 var kindNames = map[reflect.Kind]string{reflect.Int: "an integer", reflect.Int32: "an integer",
 	reflect.Float64: "a number", reflect.String: "a string", reflect.Bool: "true or false",
-	reflect.Slice: "a list", reflect.Struct: "an object"}
+	reflect.Slice: "a list", reflect.Array: "a list", reflect.Struct: "an object"}
 
 func (h *hfConfig) config() (Config, error) {
 	h.Layers = cmp.Or(h.Layers, max(len(h.Pattern), len(h.BlockTypes))) // Nemotron-H's

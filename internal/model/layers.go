@@ -80,15 +80,24 @@ func (c *Config) layOutPages(p *nn.Pages, blocks []nn.Block, kv nn.KVType) {
 	p.Bare = c.Bare
 	p.LocalHeads, p.LocalDim = c.LocalKVHeads, c.LocalHeadDim
 	p.Latent = c.Latent.Rank
-	for i := range blocks {
-		p.Ropes = append(p.Ropes, blocks[i].Attn.Rope)
-		p.Windows = append(p.Windows, blocks[i].Attn.Window)
-		r := blocks[i].Recurrent
-		if r != nil && p.Recurrent == nil {
-			p.Recurrent = make([]*nn.RecurrentShape, c.Layers)
+	if c.arch().parallelRecurrent {
+		p.Layers += c.Layers
+	}
+	p.Ropes, p.Windows = make([]*nn.Rope, p.Layers), make([]int, p.Layers)
+	keeps := func(layer int, r nn.Recurrent) {
+		if p.Recurrent == nil {
+			p.Recurrent = make([]*nn.RecurrentShape, p.Layers)
 		}
-		if r != nil {
-			p.Recurrent[i] = r.Shape()
+		p.Recurrent[layer] = r.Shape()
+	}
+	for i := range blocks {
+		b := &blocks[i]
+		p.Ropes[i], p.Windows[i] = b.Attn.Rope, b.Attn.Window
+		if b.Recurrent != nil {
+			keeps(i, b.Recurrent)
+		}
+		if b.ParallelRecurrent != nil {
+			keeps(b.ParallelRecurrent.Layer, b.ParallelRecurrent)
 		}
 	}
 }

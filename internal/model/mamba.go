@@ -11,6 +11,8 @@ import (
 type MambaConfig struct {
 	Heads, Groups     int // the heads of a group share keys and queries
 	HeadDim, StateDim int
+
+	Plain bool // results are not normalised
 }
 
 // inner is the width of all heads.
@@ -50,6 +52,14 @@ func (h *hfConfig) checkTimeSteps() error {
 		"want 0 and infinity", h.TimeSteps)
 }
 
+// mambaHeadDim is the dimensions of a head, of heads that are so wide together.
+func (h *hfConfig) mambaHeadDim(width int) int {
+	if n, ok := h.MambaHeadDim.(float64); ok {
+		return int(n)
+	}
+	return width / max(h.MambaHeads, 1)
+}
+
 const mambaKeys = "ssm.conv_kernel ssm.state_size ssm.group_count ssm.time_step_rank ssm.inner_size"
 
 func readMambaKeys(k *keys, c *Config) {
@@ -61,7 +71,7 @@ func readMambaKeys(k *keys, c *Config) {
 	if m.Heads > 0 {
 		m.HeadDim = n / m.Heads
 	}
-	if m.inner() != n {
+	if m.Heads < 1 || m.inner() != n {
 		k.refuse("ssm.inner_size", fmt.Sprintf("is %d, and key %q %d: no whole heads", n,
 			k.name("ssm.time_step_rank"), m.Heads))
 	}
@@ -78,7 +88,8 @@ func writeMambaKeys(c *Config, set func(string, any)) {
 
 // mambaParts returns the parts of a layer of Mamba-2, whose names in folders begin with prefix.
 func mambaParts(prefix string, when func(c *Config, layer int) bool) []part {
-	return only(when,
+	normed := func(c *Config, layer int) bool { return !c.Mamba.Plain && (when == nil || when(c, layer)) }
+	list := only(when,
 		part{name: "ssm_in", folder: prefix + "in_proj", out: mambaIn, in: hidden},
 		part{name: "ssm_conv1d", folder: prefix + "conv1d", out: mambaChannels, in: kernel, conv: true},
 		part{name: "ssm_dt", ending: ".bias", folder: prefix + "dt_bias", out: mambaHeads, bare: true, param: true},
@@ -87,6 +98,8 @@ func mambaParts(prefix string, when func(c *Config, layer int) bool) []part {
 		part{name: "ssm_d", whole: true, folder: prefix + "D", out: mambaHeads, in: one, bare: true, flat: true},
 		part{name: "ssm_norm", folder: prefix + "norm", out: mambaGroups, in: mambaGroup, flat: true},
 		part{name: "ssm_out", folder: prefix + "out_proj", out: hidden, in: mambaInner})
+	list[len(list)-2].when = normed
+	return list
 }
 
 // mamba builds a layer of Mamba-2.
@@ -97,10 +110,12 @@ func (b *builder) mamba(name func(part string) string) (nn.Recurrent, nn.Linear)
 	layer := &nn.Mamba{
 		In: b.linear(name("ssm_in"), c.size(mambaIn, 0), c.Hidden), Conv: conv,
 		A: slices.Concat(b.vectors(name("ssm_a"), m.Heads, 1)...), Bias: b.vector(name("ssm_dt.bias"), m.Heads),
-		Skip: slices.Concat(b.vectors(name("ssm_d"), m.Heads, 1)...),
-		Norm: nn.Norm{Weight: slices.Concat(b.vectors(name("ssm_norm.weight"), m.Groups, m.inner()/m.Groups)...),
-			Eps: c.NormEps},
+		Skip:  slices.Concat(b.vectors(name("ssm_d"), m.Heads, 1)...),
+		Norm:  nn.Norm{Eps: c.NormEps},
 		Heads: m.Heads, Groups: m.Groups, HeadDim: m.HeadDim, StateDim: m.StateDim,
+	}
+	if !m.Plain {
+		layer.Norm.Weight = slices.Concat(b.vectors(name("ssm_norm.weight"), m.Groups, m.inner()/m.Groups)...)
 	}
 	return layer, b.linear(name("ssm_out"), c.Hidden, m.inner())
 }

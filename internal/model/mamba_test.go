@@ -34,6 +34,16 @@ func TestMambaFields(t *testing.T) {
 		"time_step_limit":    {[]any{0.0, 0.1}, []any{0.01, nil}}, "hybrid_override_pattern": {"M*", "MM-", "**E", "M*X"},
 		"mlp_hidden_act": {"silu"}, "mamba_hidden_act": {"relu"}, "head_dim": {32},
 	}
+	falcon := map[string][]any{
+		"mamba_n_heads": {4, 0}, "mamba_d_head": {8, 0}, "mamba_d_state": {6, 0}, "mamba_d_conv": {2, 0},
+		"mamba_n_groups": {1, 3}, "mamba_d_ssm": {64, 0, nil}, "mamba_conv_bias": {false}, "mamba_proj_bias": {true},
+		"projectors_bias": {true}, "mamba_rms_norm": {false}, "mamba_norm_before_gate": {true},
+		"time_step_limit":      {[]any{0.0, 0.1}, []any{0.01, nil}},
+		"embedding_multiplier": {2, 0}, "lm_head_multiplier": {2, -1}, "attention_in_multiplier": {0.3},
+		"attention_out_multiplier": {0.3}, "key_multiplier": {2}, "ssm_in_multiplier": {2}, "ssm_out_multiplier": {2},
+		"ssm_multipliers": {[]any{0.5, 2, 4, 0.125, 15}, []any{0.5}, nil}, "mlp_multipliers": {[]any{1, 1}, nil},
+		"tie_word_embeddings": {true},
+	}
 	experts := map[string][]any{"moe_intermediate_size": {64}, "moe_shared_expert_intermediate_size": {64},
 		"moe_latent_size":  {16, 0},
 		"n_routed_experts": {3}, "num_experts_per_tok": {1}, "norm_topk_prob": {true}, "routed_scaling_factor": {1},
@@ -42,6 +52,9 @@ func TestMambaFields(t *testing.T) {
 		fields := granite
 		sameFields := []map[string]any{{"layer_types": []string{"linear_attention", "full_attention"}},
 			{"mamba_d_head": "auto"}}
+		if s.Arch == "falcon-h1" {
+			fields, sameFields = falcon, sameFields[1:]
+		}
 		if oneHalved(s) {
 			fields = nemotron
 			last := "mlp"

@@ -228,8 +228,11 @@ func (b *builder) has(name string) bool {
 }
 
 // norm builds the normalisation called name: RMSNorm, or LayerNorm.
-func (b *builder) norm(name string, n int) nn.Norm {
-	norm := nn.Norm{Weight: b.vector(name+".weight", n), Eps: b.c.NormEps, Center: b.arch.layerNorm}
+func (b *builder) norm(name string, n int) nn.Norm { return b.normOf(name, ".weight", n) }
+
+// normOf is norm for weights whose names have this ending.
+func (b *builder) normOf(name, ending string, n int) nn.Norm {
+	norm := nn.Norm{Weight: b.vector(name+ending, n), Eps: b.c.NormEps, Center: b.arch.layerNorm}
 	if norm.Center && !b.arch.biasless {
 		norm.Bias = b.vector(name+".bias", n)
 	}

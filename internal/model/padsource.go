@@ -139,7 +139,7 @@ func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
 	if len(shape) < 2 || strings.HasSuffix(part, ".bias") { // norms of ones; no bias anywhere
 		values := make([]float32, n)
 		for i := range values {
-			if strings.HasSuffix(part, "norm.weight") {
+			if strings.HasSuffix(strings.TrimSuffix(part, ".weight"), "norm") {
 				values[i] = 1
 			}
 		}

@@ -106,6 +106,9 @@ type Part struct {
 	// Shift is the difference of a GGUF file's numbers from a folder's.
 	Shift float32
 
+	// Factors says what row i of a folder's tensor is multiplied by, one after the other; nil: nothing.
+	Factors func(i int) [2]float32
+
 	Optional bool // a model may lack it
 
 	Ending string // of its name in GGUF files: .weight, with a few exceptions
@@ -181,6 +184,9 @@ func (c *Config) part(a *architecture, p part, layer int, prefix, folder string)
 	}
 	if p.split {
 		x.Experts, x.Split = c.Heads, c.Latent.PlainDim+c.Latent.ValueDim
+	}
+	if c.Scales != nil {
+		x.Factors = c.factors(p.name)
 	}
 	switch {
 	case p.heads && a.neighbours && !a.interleaved:
@@ -299,7 +305,8 @@ func (b *builder) block(i int) nn.Block {
 		if at < 0 {
 			return nil
 		}
-		n := b.norm(name(a.layer[at].name), size(a.layer[at].out))
+		p := a.layer[at]
+		n := b.normOf(name(p.name), p.weightEnding(), size(p.out))
 		return &n
 	}
 	for _, n := range []struct {
@@ -331,6 +338,10 @@ func (b *builder) block(i int) nn.Block {
 		block.Out = b.linear(name("attn_output"), c.Hidden, size(b.part(i, "attn_output").in))
 	}
 	block.Out.Scale = unless1(c.ResidualScale)
+	if a.parallelRecurrent {
+		r, out := a.recurrent(b, name)
+		block.ParallelRecurrent = &nn.ParallelRecurrent{Recurrent: r, Out: out, Layer: c.Layers + i}
+	}
 	if has("ffn_gate_inp") {
 		block.Experts = b.experts(i, name)
 	}

@@ -39,15 +39,16 @@ type Block struct {
 	AttnNorm, MLPNorm Norm  // of each half's input; no weights: no norm (OLMo 2)
 	AttnPost, MLPPost *Norm // of each half's output, before it is added; nil: none
 	Attn              Attention
-	QKV               []Linear  // one fused product, or queries, keys, values, and gates where Attn is gated
-	Latent            *Latent   // in place of QKV (multi-head latent attention); nil: none
-	Recurrent         Recurrent // in place of Attn and QKV; nil: none
-	Out               Linear    // without weights: no attention and nothing in its place
-	MLP               MLP       // without weights and without Experts: no second half
-	Experts           *Experts  // in place of MLP, or alongside it if there is one; nil: none
-	PerLayer          *PerLayer // after the MLP; nil: none
-	OutScale          float32   // multiplies the block's output; 0: 1
-	Parallel          bool      // attention and MLP both read the block's input (GPT-NeoX) instead of one following the other
+	QKV               []Linear           // one fused product, or queries, keys, values, and gates where Attn is gated
+	Latent            *Latent            // in place of QKV (multi-head latent attention); nil: none
+	Recurrent         Recurrent          // in place of Attn and QKV; nil: none
+	ParallelRecurrent *ParallelRecurrent // alongside attention: same input, added to the same output; nil: none
+	Out               Linear             // without weights: no attention and nothing in its place
+	MLP               MLP                // without weights and without Experts: no second half
+	Experts           *Experts           // in place of MLP, or alongside it if there is one; nil: none
+	PerLayer          *PerLayer          // after the MLP; nil: none
+	OutScale          float32            // multiplies the block's output; 0: 1
+	Parallel          bool               // attention and MLP both read the block's input (GPT-NeoX) instead of one following the other
 }
 
 // BlockBuffers is the activation memory of a block, shared by the blocks of a pass.
@@ -121,9 +122,16 @@ func (e *Exec) Attention(b *Block, layer int, f *Forest, src Source, x Mat, m *B
 		return
 	}
 	e.Hold()
+	var second Mat
+	if b.ParallelRecurrent != nil {
+		second = b.ParallelRecurrent.run(e, f, src, m)
+	}
 	out := proj(&b.Out, e.Mat(&m.out, x.Rows, x.Cols), x, b.AttnPost)
 	e.attention(b, layer, f, src, out, m)
 	e.addPost(x, out.Dst, b.AttnPost)
+	if b.ParallelRecurrent != nil {
+		e.Add(x, second)
+	}
 	e.Release()
 }
 
@@ -166,13 +174,33 @@ func (e *Exec) MLP(b *Block, x Mat, m *BlockBuffers) {
 	e.Release()
 }
 
+// ParallelRecurrent is a recurrent layer alongside the attention of a block (Falcon-H1). In a cache it is a separate
+// layer.
+type ParallelRecurrent struct {
+	Recurrent
+	Out   Linear
+	Layer int // the cache's
+}
+
+// run returns what the layer adds for the rows of src.
+func (s *ParallelRecurrent) run(e *Exec, f *Forest, src Source, m *BlockBuffers) Mat {
+	y := e.Mat(&m.down, src.X.Rows, s.Out.W.Out())
+	e.mixing(s.Recurrent, s.Layer, f, src, Proj{Linear: &s.Out, Dst: y}, m)
+	return y
+}
+
+// mixing runs a recurrent layer's mix.
+func (e *Exec) mixing(r Recurrent, layer int, f *Forest, src Source, out Proj, m *BlockBuffers) {
+	if e.records != nil {
+		panic("nn: recurrent layers have no gradient: they can be a target's, not a head's or a trained model's")
+	}
+	r.mix(e, layer, f, src, out, m)
+}
+
 // attention ends with the product out of attend(QKV·src), or of a recurrent layer's results for src.
 func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m *BlockBuffers) {
 	if b.Recurrent != nil {
-		if e.records != nil {
-			panic("nn: recurrent layers have no gradient: they can be a target's, not a head's or a trained model's")
-		}
-		b.Recurrent.mix(e, layer, f, src, out, m)
+		e.mixing(b.Recurrent, layer, f, src, out, m)
 		return
 	}
 	if b.Latent != nil {
@@ -233,6 +261,9 @@ func (b *Block) Bytes() int {
 	}
 	if b.Recurrent != nil {
 		size += b.Recurrent.Bytes()
+	}
+	if b.ParallelRecurrent != nil {
+		size += b.ParallelRecurrent.Recurrent.Bytes() + b.ParallelRecurrent.Out.W.Bytes()
 	}
 	if b.Latent != nil {
 		size += b.Latent.Bytes()

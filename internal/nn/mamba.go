@@ -12,7 +12,7 @@ type Mamba struct {
 	In            Linear
 	Conv          Convolution // of x, B and C, then SiLU
 	A, Bias, Skip []float32   // of each head
-	Norm          Norm        // of the results of a group's heads; it has the weights of all groups
+	Norm          Norm        // of the results of a group's heads; it has the weights of all groups; without weights: none
 
 	Heads, Groups, HeadDim, StateDim int // neighbouring heads make a group
 }
@@ -69,6 +69,9 @@ func (j *mambaOutput) Do(_, i int) {
 	y := j.y.Row(i)
 	simd.SiLUMul(y, j.z.Row(i), y)
 	norm := &j.d.Norm
+	if norm.Weight == nil {
+		return
+	}
 	for at, n := 0, len(y)/j.d.Groups; at < len(y); at += n {
 		simd.RMSNorm(y[at:at+n], y[at:at+n], norm.Weight[at:at+n], norm.Eps)
 	}

@@ -330,7 +330,7 @@ func (f *Frozen) weights(name string) (*autograd.Param, bool) {
 	}
 	b := &f.Blocks[block]
 	if b.Parallel || b.AttnPost != nil || b.MLPPost != nil || len(b.QKV) != 3 || b.Experts != nil ||
-		b.MLP.Gate == nil || b.MLP.Act != nn.None {
+		b.ParallelRecurrent != nil || b.MLP.Gate == nil || b.MLP.Act != nn.None {
 		return nil, false
 	}
 	part = strings.TrimSuffix(part, ".weight")

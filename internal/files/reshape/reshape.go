@@ -140,6 +140,36 @@ func Mapped(t tensor.Tensor, f func(x float32) float32) (tensor.Tensor, error) {
 	return tensor.FromFloat32s(t.Name, tensor.F32, t.Shape, y)
 }
 
+// Scaled is a matrix with its rows multiplied by two factors each, one after the other: in its type, or, of one that is
+// quantised, in F32.
+func Scaled(t tensor.Tensor, factors func(row int) [2]float32) (tensor.Tensor, error) {
+	if err := t.Check(); err != nil || len(t.Shape) != 2 {
+		return t, err
+	}
+	x := tensor.Tensor{Name: t.Name, Type: tensor.F32, Shape: t.Shape}
+	if t.Type == tensor.F16 || t.Type == tensor.BF16 {
+		x.Type = t.Type
+	}
+	size, cols := t.RowBytes(), t.Cols()
+	x.Reader = func(dst []byte, r0, r1 int) error {
+		data, values := make([]byte, (r1-r0)*size), make([]float32, (r1-r0)*cols)
+		if err := t.ReadRows(data, r0, r1); err != nil {
+			return err
+		}
+		if err := tensor.Dequantize(t.Type, data, values); err != nil {
+			return err
+		}
+		for r := r0; r < r1; r++ {
+			f, row := factors(r), values[(r-r0)*cols:][:cols]
+			for i := range row {
+				row[i] = row[i] * f[0] * f[1]
+			}
+		}
+		return tensor.Quantize(x.Type, values, dst)
+	}
+	return x, nil
+}
+
 // Equal reports whether two tensors have one type, shape and bytes. It reads tensors that are in a
 // file a few rows at a time.
 func Equal(t, o tensor.Tensor) (bool, error) {

@@ -18,7 +18,7 @@ var shapes []Shape
 func init() {
 	families = []*family{
 		&llama, &mistral3, &qwen2, &qwen3, &qwen3MoE, &olmoe, &smollm3, &granite, &graniteMoE,
-		&graniteHybrid, &nemotronH, &nemotronHMoE, &olmo2, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4,
+		&graniteHybrid, &falconH1, &nemotronH, &nemotronHMoE, &olmo2, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4,
 		&stablelm, &gptneox, &glm4, &glm4MoE, &seedOSS, &hunyuan, &ernie45, &ernie45MoE, &bailing2, &afmoe,
 		&arcee, &cohere2, &exaone4,
 		&deepseek2, &minicpm, &apertus, &lfm2, &lfm2MoE, &qwen35, &qwen35MoE, &qwen3next,

@@ -28,6 +28,7 @@ type planned struct {
 	param, conv   bool // the same
 	flat, row     bool // the same
 	decay         bool // the same: the numbers of GGUF files are drawn
+	factors       func(row int) [2]float32
 	mixed         *model.Mixed
 	plain         bool // F32 in GGUF files, whatever the file's type
 
@@ -157,6 +158,7 @@ func (s Shape) plan() []planned {
 		t.flat = p.Flat
 		t.row = p.Row
 		t.decay = p.Decay
+		t.factors = p.Factors
 		if t.experts > 0 {
 			t.rows *= t.experts
 		}

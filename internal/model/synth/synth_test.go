@@ -183,6 +183,8 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-qwen35":                 "fdcca12570420fbe",
 		"tiny-granite-hybrid":         "9a83cfcbe3a2d812",
 		"tiny-granite-hybrid-experts": "38338d57b277aa78",
+		"tiny-falcon-h1":              "e2b2b0e1769b527d",
+		"tiny-falcon-h1-norm":         "de563520c21746e4",
 		"tiny-nemotron-h":             "1d980ea28a1d8019",
 		"tiny-nemotron-h-experts":     "dc6b176a75bc3e56",
 		"tiny-gemma4":                 "c7806493247f1230",
@@ -438,6 +440,17 @@ func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
 					if err1 != nil || err2 != nil || x[i] != y[i]+1 {
 						t.Fatalf("%s: element %d of %s is %g, of %s %g: want 1 less (%v, %v)",
 							s.Name, i, p.gguf, x[i], p.hf, y[i], err1, err2)
+					}
+				}
+				continue
+			}
+			if p.factors != nil { // which GGUF files have in their numbers
+				x, err1 := a.Float32s()
+				y, err2 := b.Float32s()
+				for i := range x {
+					if f := p.factors(i / p.cols); err1 != nil || err2 != nil || x[i] != y[i]*f[0]*f[1] {
+						t.Fatalf("%s: element %d of %s is %g, of %s %g: want %g times as much (%v, %v)",
+							s.Name, i, p.gguf, x[i], p.hf, y[i], f, err1, err2)
 					}
 				}
 				continue

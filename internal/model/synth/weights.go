@@ -52,6 +52,12 @@ func (t *planned) fill(dst []float32, seed uint64, gguf bool, r0, r1 int) {
 				dst[i] = float32(math.Log(-float64(v)))
 			}
 		}
+		if !gguf && t.factors != nil { // which are powers of two
+			f := t.factors(r)
+			for i := range dst[:t.cols] {
+				dst[i] /= f[0] * f[1]
+			}
+		}
 		if gguf && t.shift != 0 {
 			for i := range dst[:t.cols] {
 				dst[i] += float32(t.shift)

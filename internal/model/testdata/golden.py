@@ -67,6 +67,29 @@ def ling(folder, c):
     return work / "hf"
 
 
+def falcon(folder, c):
+    """Returns a folder of Falcon-H1's with multipliers, by which its tensors are divided: powers of two, so that it computes the same."""
+    work = pathlib.Path(tempfile.mkdtemp())
+    shutil.copytree(folder, work / "hf")
+    c.update(embedding_multiplier=4.0, lm_head_multiplier=0.5, attention_in_multiplier=2.0, attention_out_multiplier=0.25,
+             key_multiplier=0.5, ssm_in_multiplier=0.25, ssm_out_multiplier=8.0, ssm_multipliers=[0.5, 2.0, 4.0, 0.125, 16.0],
+             mlp_multipliers=[2.0, 0.5])
+    inner, keys = c["mamba_d_ssm"], c["mamba_n_groups"] * c["mamba_d_state"]
+    sizes = torch.tensor([inner, inner, keys, keys, c["mamba_n_heads"]])
+    by = {"embed_tokens": 4.0, "lm_head": 0.5, "q_proj": 2.0, "k_proj": 1.0, "v_proj": 2.0, "o_proj": 0.25, "gate_proj": 2.0,
+          "down_proj": 0.5, "mamba.out_proj": 8.0,
+          "mamba.in_proj": 0.25 * torch.tensor(c["ssm_multipliers"]).repeat_interleave(sizes)[:, None]}
+    for file in (work / "hf").glob("*.safetensors"):
+        tensors = safetensors.torch.load_file(file)
+        for name, t in tensors.items():
+            for part, factor in by.items():
+                if name.endswith(part + ".weight"):
+                    tensors[name] = t / factor
+        safetensors.torch.save_file(tensors, file, {"format": "pt"})
+    json.dump(c, open(work / "hf/config.json", "w"))
+    return work / "hf"
+
+
 FIXES = {"arcee": arcee, "cohere2": lambda c: c.update(rotary_pct=1.0), "hunyuan-dense": hunyuan}
 
 
@@ -114,6 +137,8 @@ def main(name, seed, folder, file):
         folder = granite(folder, fields)
     if fields["model_type"] == "bailing_moe":
         folder = ling(folder, fields)
+    if fields["model_type"] == "falcon_h1":
+        folder = source = falcon(folder, fields)
     config = AutoConfig.from_pretrained(folder)
     config.pad_token_id = None  # defaults may lie beyond the vocabulary
     model = AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="eager").eval()

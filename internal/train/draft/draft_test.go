@@ -181,7 +181,8 @@ func TestArchitectures(t *testing.T) {
 	trained := map[string]bool{}
 	refused := map[string]string{
 		"mixtral": "experts", "gpt-oss": "experts", "deepseek2": "latent", "granitehybrid": "recurrent",
-		"gemma2": "an activation", "gemma4": "a table", "exaone4": "a window", "hunyuan-dense": "after rotation",
+		"falcon-h1": "recurrent",
+		"gemma2":    "an activation", "gemma4": "a table", "exaone4": "a window", "hunyuan-dense": "after rotation",
 		"phi3": "in one tensor",
 	}
 	for _, s := range synth.Small() {
