@@ -163,7 +163,7 @@ func (b *messagesBody) conversation() (*conversation, error) {
 		case f.Type.value != "json_schema":
 			return nil, f.Type.fail("%q: want json_schema", f.Type.value)
 		case !f.Schema.given:
-			return nil, f.Schema.fail("it is missing")
+			return nil, f.Schema.fail("the field is required")
 		}
 		b.format = constraint{schema: string(f.Schema.value), param: f.Schema.path}
 	}
@@ -172,7 +172,7 @@ func (b *messagesBody) conversation() (*conversation, error) {
 		return nil, err
 	}
 	if !b.Messages.given {
-		return nil, b.Messages.fail("it is missing")
+		return nil, b.Messages.fail("the field is required")
 	}
 	if b.System.given {
 		text := strings.Join(b.System.value, "\n")
@@ -229,7 +229,7 @@ func (b *turnBody) messages(path string) (list []message, err error) {
 	case role != "system" && role != "user" && role != "assistant":
 		return nil, b.Role.fail("%q: want system, user or assistant", role)
 	case !b.Content.given:
-		return nil, b.Content.fail("it is missing")
+		return nil, b.Content.fail("the field is required")
 	}
 	said := message{path: path, role: b.Role.value, more: b.More}
 	given := len(b.Content.value) == 0

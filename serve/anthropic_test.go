@@ -75,7 +75,7 @@ func TestAnthropicErrors(t *testing.T) {
 	const hello = `{"max_tokens":3,"messages":[{"role":"user","content":"x"}]`
 	for body, want := range map[string]string{
 		`{`:                                     "invalid_request_error|JSON",
-		`{"max_tokens":3}`:                      "invalid_request_error|messages: it is missing",
+		`{"max_tokens":3}`:                      "invalid_request_error|messages: the field is required",
 		hello + `,"n":2}`:                       "invalid_request_error|n: ",
 		hello + `,"thinking":{"type":"often"}}`: "invalid_request_error|thinking.type: ",
 		hello + `,"thinking":{"type":"enabled","budget_tokens":"x"}}`:                "invalid_request_error|thinking.budget_tokens: ",

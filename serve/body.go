@@ -29,7 +29,7 @@ func (x *exchange) readBody(to any) error {
 			"the body did not arrive within %v", x.s.o.Read)
 	case errors.As(err, &big):
 		return newError(http.StatusRequestEntityTooLarge, "invalid_request_error", "body_too_large",
-			"the body has more than %d bytes, the most that this server takes", min(big.Limit, x.s.o.Body))
+			"the body has more than %d bytes, which is this server's limit: send less", min(big.Limit, x.s.o.Body))
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && x.r.Context().Err() != nil: // the connection broke
 		return errGone
 	case err != nil: // the body ends early, or its chunks are malformed; the sender may still read an answer

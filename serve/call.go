@@ -94,15 +94,15 @@ func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
 	case c.n < 1 || c.n > limits.N:
 		return nil, s.N.fail("%d: want 1 to %d", c.n, limits.N)
 	case s.BestOf.or(c.n) != c.n:
-		return nil, s.BestOf.fail("%d: want %d, as n: this server does not rank choices", s.BestOf.value, c.n)
+		return nil, s.BestOf.fail("%d: want %d, the same as n: this server does not rank choices", s.BestOf.value, c.n)
 	case len(r.Stop) > limits.Stops:
 		return nil, o.Stop.fail("%d strings: want at most %d", len(r.Stop), limits.Stops)
 	case o.MinTokens.value > 0 && (!r.IgnoreEnd || len(r.Stop) > 0): // benchmark programs send it together with ignore_eos
-		return nil, o.MinTokens.fail("this server cannot do that without ignore_eos, or with stop")
+		return nil, o.MinTokens.fail("this server does not support it without ignore_eos, or with stop")
 	case (c.rounds || c.race) && !c.stream:
 		return nil, o.Stream.fail("rounds and race need stream: true")
 	case c.race && c.n != 1:
-		return nil, s.Race.fail("it has two choices already: leave out n")
+		return nil, s.Race.fail("a race has two choices already: leave out n")
 	case c.race:
 		c.n = 2
 	}
@@ -154,10 +154,10 @@ func (c *call) setDrafting() error {
 	if r.Drafter != c.model.Drafter {
 		switch {
 		case namesFile.MatchString(r.Drafter):
-			return o.Drafter.fail("%q: its options must not name files: the server opens those that it was started with",
+			return o.Drafter.fail("%q: its options must not name files: the server uses only the files that it was started with",
 				r.Drafter)
 		case optionsOfProgram(r.Drafter):
-			return o.Drafter.fail("%q: a drafter of the program that runs this server takes no options from requests",
+			return o.Drafter.fail("%q: a drafter that the server's own program adds takes no options from requests",
 				r.Drafter)
 		}
 	}

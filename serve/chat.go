@@ -75,7 +75,7 @@ func (b *chatBody) conversation() (*conversation, error) {
 		return nil, err
 	}
 	if !b.Messages.given {
-		return nil, b.Messages.fail("it is missing")
+		return nil, b.Messages.fail("the field is required")
 	}
 	for i := range b.Messages.value {
 		in := &b.Messages.value[i]
@@ -110,7 +110,7 @@ func (b *chatMessageBody) message(path string) (message, error) {
 	case m.role == "":
 		return m, b.Role.fail("want system, user or assistant")
 	case !b.Content.given && !b.Refusal.given && !reasoned && !b.ToolCalls.given && len(m.calls) == 0:
-		return m, b.Content.fail("it is missing")
+		return m, b.Content.fail("the field is required")
 	}
 	return m, nil
 }
@@ -138,7 +138,7 @@ func (t *toolset) chooseChat(f *field[toolChoice]) error {
 		name := &c.Function.value.Name
 		return t.chooseOne(name.value, name.path)
 	case c.word == "":
-		return fieldError(f.path+".function.name", "it is missing")
+		return fieldError(f.path+".function.name", "the field is required")
 	}
 	return t.chooseMode(c.word, f.path)
 }

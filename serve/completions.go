@@ -86,7 +86,7 @@ func (p *promptList) readJSON(d *decoder, path string, raw json.RawMessage) erro
 func (c *call) setPrompts(f *field[promptList], limit int) error {
 	texts, lists := f.value.texts, f.value.lists
 	if !f.given {
-		return f.fail("it is missing")
+		return f.fail("the field is required")
 	}
 	if n := len(texts) + len(lists); n == 0 || n > limit {
 		return f.fail("%d prompts: want 1 to %d", n, limit)
@@ -111,10 +111,10 @@ func (c *call) setPrompts(f *field[promptList], limit int) error {
 // setGap sets prompts that ask for the text between those of a field and a suffix.
 func (c *call) setGap(f *field[promptList], suffix *field[string]) error {
 	if len(f.value.lists) > 0 {
-		return suffix.fail("the prompt has tokens: give it as text")
+		return suffix.fail("the prompt is a list of tokens: give it as text")
 	}
 	if !f.given {
-		return f.fail("it is missing")
+		return f.fail("the field is required")
 	}
 	for _, text := range f.value.texts {
 		tokens, err := c.model.fill(text, suffix.value, nil)
@@ -135,7 +135,7 @@ func (m *Model) tokens(text string, special bool) ([]int32, error) {
 }
 
 var errNoTokenizer = newError(http.StatusBadRequest, "invalid_request_error", "no_tokenizer",
-	"the model's file has no tokenizer: send prompts of tokens to /v1/completions")
+	"the model's file has no tokenizer: send token ids as the prompt to /v1/completions")
 
 // completionChoice is a choice of a text completion, or a piece of one.
 type completionChoice struct {

@@ -95,7 +95,7 @@ func (o *constraints) constraint() (constraint, error) {
 		switch {
 		case c.grammar+c.schema+c.regex == "":
 		case found.param != "":
-			return found, fieldError(c.param, "%s is given as well: give one of them", found.param)
+			return found, fieldError(c.param, "%s is set too: give only one of them", found.param)
 		default:
 			found = c
 		}
@@ -119,7 +119,7 @@ func (f *responseFormat) constraint(path string) (constraint, error) {
 		return constraint{schema: anyObject, param: path}, nil
 	case "json_schema":
 		if !given.given {
-			return constraint{}, fieldError(path+".json_schema.schema", "it is missing")
+			return constraint{}, fieldError(path+".json_schema.schema", "the field is required")
 		}
 		return constraint{schema: string(given.value), param: given.path}, nil
 	}
@@ -132,7 +132,7 @@ func choiceOf(f *field[[]string]) (constraint, error) {
 		return constraint{}, nil
 	}
 	if len(f.value) == 0 {
-		return constraint{}, f.fail("there are no strings: give at least one")
+		return constraint{}, f.fail("the list is empty: give at least one string")
 	}
 	quoted := make([]string, len(f.value))
 	for i, text := range f.value {

@@ -101,7 +101,7 @@ func (m *message) laidOut() grove.Message {
 // lines of system messages that match one of the patterns.
 func (v *conversation) layOut(layout *chat.Layout, cut []*regexp.Regexp) ([]grove.Message, error) {
 	if len(v.messages) == 0 {
-		return nil, fieldError(v.path, "there are none: give at least one, of role user")
+		return nil, fieldError(v.path, "the list is empty: give at least one message, with role user")
 	}
 	if err := v.shapeCalls(layout); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (v *conversation) layOut(layout *chat.Layout, cut []*regexp.Regexp) ([]grov
 func (o *chatOptions) promptEnd() (chat.Options, error) {
 	options := chat.Options{Prompt: o.AddPrompt.or(true), Continue: o.ContinueFinal.value, Vars: o.Vars.value}
 	if options.Continue && o.AddPrompt.value {
-		return options, o.ContinueFinal.fail("add_generation_prompt is true as well: give one of them")
+		return options, o.ContinueFinal.fail("add_generation_prompt is true too: set only one of them")
 	}
 	return options, nil
 }
@@ -207,7 +207,7 @@ func (c *call) setLimits(o *chatOptions, most int) error {
 	budget, format := o.budget(), o.ReasoningFormat.value
 	switch {
 	case c.request.TopLogprobs > 0 && !c.request.Logprobs:
-		return o.TopLogprobs.fail("it needs logprobs: true")
+		return o.TopLogprobs.fail("the field needs logprobs: true")
 	case budget.value < -1:
 		return budget.fail("%d: want 0 or more tokens, or -1 for no limit", budget.value)
 	case o.ReasoningFormat.given && !slices.Contains([]string{"", "none", "auto", "deepseek", "deepseek-legacy"}, format):
@@ -247,7 +247,7 @@ func (c *call) setConversation(ctx context.Context, v *conversation, cut []*rege
 	tokens, leftOut, err := encode(layout, messages, options, v.Truncate.value, c.model.Context())
 	if leftOut > 0 {
 		warnings = append(warnings, warning(v.path,
-			"the conversation is longer than the context: the oldest %d messages are left out", leftOut))
+			"the conversation is longer than the context: its oldest %d messages were dropped", leftOut))
 	}
 	if err != nil {
 		return warnings, fieldError(v.path, "%v", err)

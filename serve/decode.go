@@ -36,7 +36,7 @@ type decoder struct {
 func (d *decoder) count(path string) error {
 	d.elements++
 	if d.elements > maxElements {
-		return fieldError(path, "the lists of a body may have %d elements together, and this one goes beyond: send fewer",
+		return fieldError(path, "all lists of a body together may have %d elements, and this one exceeds that: send fewer",
 			maxElements)
 	}
 	return nil
@@ -93,7 +93,7 @@ func (f *field[T]) fail(format string, args ...any) error { return fieldError(f.
 type refused struct{}
 
 // unlike says why a field is refused.
-const unlike = "this server cannot do that: leave it out"
+const unlike = "this server does not support the field: leave it out"
 
 // unknown holds the fields of an object that its struct does not have.
 type unknown map[string]json.RawMessage

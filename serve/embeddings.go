@@ -97,7 +97,7 @@ func (x *exchange) embed(m *Model, o *embedOptions, truncate bool) (vectors [][]
 	case how != "mean":
 		return nil, 0, o.Pooling.fail("%q: want mean or last", how)
 	case o.Pooling.given && inside.Target(m).Model.Config.PoolLast:
-		return nil, 0, o.Pooling.fail("%q: the model's file says last: want that, or leave the field out", how)
+		return nil, 0, o.Pooling.fail("%q: the model's file asks for last: use that, or leave the field out", how)
 	}
 	c := &call{model: m}
 	if err := c.setPrompts(&o.Input, maxInputs); err != nil {
@@ -107,7 +107,7 @@ func (x *exchange) embed(m *Model, o *embedOptions, truncate bool) (vectors [][]
 	defer end(nil)
 	for i, p := range c.prompts {
 		if len(p.tokens) == 0 && len(c.prompts) > 1 {
-			return nil, 0, fieldError(fmt.Sprintf("%s[%d]", o.Input.path, i), "it has no tokens: give some text")
+			return nil, 0, fieldError(fmt.Sprintf("%s[%d]", o.Input.path, i), "the input has no tokens: give some text")
 		}
 		if most := inside.Target(m).Context; truncate && len(p.tokens) > most {
 			end := p.tokens[len(p.tokens)-1]

@@ -53,7 +53,7 @@ func (h hidden) Format(to fmt.State, verb rune) {
 	case shown:
 		text = arg.kind
 	case error:
-		text = "the answer says why"
+		text = "see the error response"
 	default:
 		if verb == 'q' {
 			text = "a string"
@@ -67,14 +67,14 @@ var (
 	errStopped = newError(http.StatusServiceUnavailable, "server_error", "shutting_down",
 		"the server is shutting down: send the request again, to another server or later")
 	errLoading = newError(http.StatusServiceUnavailable, "server_error", "loading",
-		"the model is being loaded: try again when /readyz answers 200")
+		"the model is loading: try again when /readyz answers 200")
 	errTime = newError(http.StatusGatewayTimeout, "server_error", "timeout",
-		"the request took longer than the server, or a header of the request, allows: ask for fewer tokens")
+		"the request took longer than the server or a header of the request allows: ask for fewer tokens")
 	errFull = newError(http.StatusTooManyRequests, "rate_limit_error", "queue_full",
 		"the queue is full: try again later")
 	errLate = newError(http.StatusTooManyRequests, "rate_limit_error", "queue_full",
-		"the requests that wait take longer than this one may: try again later")
-	errGone = newError(statusGone, "server_error", "client_gone", "the client went away")
+		"the queue is longer than this request may wait: try again later")
+	errGone = newError(statusGone, "server_error", "client_gone", "the client disconnected")
 )
 
 // statusGone is the status, only in logs and metrics, of a request whose client went away.
@@ -104,7 +104,7 @@ func errorOf(err error, param func(field string) string, overflow string) *apiEr
 		return errGone
 	}
 	return newError(http.StatusInternalServerError, "server_error", "internal_error",
-		"the server failed: its log has the error, under the request's id")
+		"internal error: the server's log has it under the request's id")
 }
 
 func overflowError(field, format string, tokens, most int) *apiError {

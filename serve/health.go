@@ -65,7 +65,7 @@ func (s *Server) livez(x *exchange) error {
 		}
 	})
 	if !alive {
-		return newError(http.StatusServiceUnavailable, "server_error", "stuck", "an engine has made no step for %v",
+		return newError(http.StatusServiceUnavailable, "server_error", "stuck", "an engine has not made a step for %v",
 			stuckTime)
 	}
 	return x.writeJSON(http.StatusOK, state{"ok"})

@@ -23,7 +23,7 @@ func (s *Server) allowHost(x *exchange) bool {
 	switch name := hostName(x.r.Host); {
 	case name != "" && !s.isHost(name):
 		x.fail(newError(http.StatusForbidden, "invalid_request_error", "host_not_allowed",
-			"%q is not a host of this server: start it with --allow-host %s, or with --keys", name, name))
+			"%q is not a host name of this server: start the server with --allow-host %s, or with --keys", name, name))
 		return false
 	case err != nil || from.Host == "" || s.isHost(hostName(from.Host)) || slices.Contains(s.o.CORS, origin):
 		return true
@@ -35,7 +35,7 @@ func (s *Server) allowHost(x *exchange) bool {
 // crossOrigin returns the error of a call that a web page of another origin may not make.
 func crossOrigin(origin string) error {
 	return newError(http.StatusForbidden, "invalid_request_error", "cross_origin",
-		"a web page of %q may not call this server: start it with --cors and that origin, or with --cors '*'", origin)
+		"a web page from %q may not call this server: start the server with --cors and that origin, or with --cors '*'", origin)
 }
 
 // hostName returns a host without its port, in lower case.
@@ -64,7 +64,7 @@ func checkHosts(hosts []string) error {
 	for _, host := range hosts {
 		name, isPattern := strings.CutPrefix(host, "*")
 		if host == "" || strings.ContainsAny(name, "*/: ") || isPattern && name != "" && name[0] != '.' {
-			return fmt.Errorf("the host %q: want a name without scheme and port, *.NAME for those below it, or * for any",
+			return fmt.Errorf("the host %q: want a name without scheme and port, *.NAME for its subdomains, or * for any name",
 				host)
 		}
 	}

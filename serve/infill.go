@@ -52,7 +52,7 @@ func (m *Model) fill(prefix, suffix string, before []infillFile) ([]int32, error
 	gap, ok := t.Infill(prefix, suffix)
 	if !ok {
 		return nil, newError(http.StatusBadRequest, "invalid_request_error", "no_infill",
-			"the model has no tokens that mark a gap to fill (such as <|fim_prefix|>): use a code model that does")
+			"the model has no tokens for fill-in-the-middle, such as <|fim_prefix|>: use a code model that has them")
 	}
 	var tokens []int32
 	text := func(s string) { tokens = append(tokens, t.Encode(s, tokenizer.EncodeOptions{})...) }

@@ -243,7 +243,7 @@ func TestCertificateIsReloaded(t *testing.T) {
 	if third := name(); !reflect.DeepEqual([][]string{first, second, third}, [][]string{{"one"}, {"two"}, {"two"}}) {
 		t.Error(first, second, third)
 	}
-	if again := name(); again[0] != "two" || strings.Count(log.String(), "cannot be read") != 1 {
+	if again := name(); again[0] != "two" || strings.Count(log.String(), "cannot read") != 1 {
 		t.Errorf("%q; each handshake logs that the certificate is none:\n%s", again, &log)
 	}
 }

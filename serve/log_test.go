@@ -151,7 +151,7 @@ func TestLogOfFailedStream(t *testing.T) {
 			line = strings.TrimPrefix(s.log.String(), before)
 			return strings.Contains(line, "endpoint="+path)
 		})
-		if status != 200 || !strings.Contains(text, "the server failed") {
+		if status != 200 || !strings.Contains(text, "internal error") {
 			t.Errorf("%s: status %d: %s", path, status, text)
 		}
 		if figureIn(line, "status") != 500 || figureIn(line, "tokens") < 1 || !strings.Contains(line, "it fails") {

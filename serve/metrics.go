@@ -32,15 +32,15 @@ func newMetrics(s *Server) *metrics {
 	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grove_http_requests_total",
 		Help: "Requests by endpoint and status."}, []string{"endpoint", "status"})
 	m.finishes = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grove_finished_choices_total",
-		Help: "Choices generated to their end, by why they ended."}, []string{"model", "reason"})
+		Help: "Finished choices, by finish reason."}, []string{"model", "reason"})
 	m.duration = prometheus.NewHistogramVec(histogram("grove_http_request_duration_seconds",
 		"Time from a request to the end of its answer.", 0.001, 22), []string{"endpoint"})
 	m.first = prometheus.NewHistogramVec(histogram("grove_time_to_first_token_seconds",
 		"Time from a request to its first token.", 0.001, 20), []string{"model"})
 	m.between = prometheus.NewHistogramVec(histogram("grove_time_between_chunks_seconds",
-		"Time from the tokens of one round of a choice to those of the next.", 0.0005, 14), []string{"model"})
+		"Time between the tokens of one round of a choice and those of the next.", 0.0005, 14), []string{"model"})
 	m.perToken = prometheus.NewHistogramVec(histogram("grove_time_per_output_token_seconds",
-		"Mean time from one token of a choice to the next.", 0.0005, 14), []string{"model"})
+		"Mean time between the tokens of a choice.", 0.0005, 14), []string{"model"})
 	m.registry.MustRegister(m.requests, m.finishes, m.duration, m.first, m.between, m.perToken, m,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -97,37 +97,37 @@ var modelFigures = []figureOf[entry]{
 		}
 		return 0
 	}),
-	counter("model_loads", "Times that the model was loaded.", func(e *entry) float64 { return float64(e.loads) }),
-	gauge("model_memory_bytes", "Memory that is counted for the model while it is loaded.",
+	counter("model_loads", "Number of times the model was loaded.", func(e *entry) float64 { return float64(e.loads) }),
+	gauge("model_memory_bytes", "Memory counted for the model while it is loaded.",
 		func(e *entry) float64 { return float64(e.Bytes) }),
 }
 
 type stats = engine.Stats
 
 var engineFigures = []figureOf[stats]{
-	gauge("requests_running", "Requests that are being computed.",
+	gauge("requests_running", "Requests that are running.",
 		func(s *stats) float64 { return float64(s.Running) }),
 	gauge("requests_waiting", "Requests in the queue.", func(s *stats) float64 { return float64(s.Waiting) }),
-	counter("generations_finished", "Generations that ended by themselves.",
+	counter("generations_finished", "Generations that finished normally.",
 		func(s *stats) float64 { return float64(s.Finished) }),
 	counter("generations_cancelled", "Generations that were cancelled.",
 		func(s *stats) float64 { return float64(s.Cancelled) }),
-	counter("generations_failed", "Generations that an error ended.",
+	counter("generations_failed", "Generations that ended with an error.",
 		func(s *stats) float64 { return float64(s.Failed) }),
-	counter("preemptions", "Times that a generation gave up its memory, to continue later.",
+	counter("preemptions", "Number of times a generation gave up its memory, to continue later.",
 		func(s *stats) float64 { return float64(s.Preempted) }),
 	counter("prompt_tokens", "Tokens of prompts.", func(s *stats) float64 { return float64(s.PromptTokens) }),
 	counter("cached_tokens", "Tokens of prompts that an earlier request had computed.",
 		func(s *stats) float64 { return float64(s.CachedTokens) }),
 	counter("generated_tokens", "Tokens generated.", func(s *stats) float64 { return float64(s.Tokens) }),
-	gauge("cache_bytes", "Memory of keys and values in use, kept prefixes included.",
+	gauge("cache_bytes", "KV cache memory in use, kept prefixes included.",
 		func(s *stats) float64 { return float64(s.CacheBytes) }),
-	gauge("cache_prefix_bytes", "Memory of keys and values that kept prefixes take at most; they share it.",
+	gauge("cache_prefix_bytes", "Upper bound of the KV cache memory of kept prefixes, which share memory.",
 		func(s *stats) float64 { return float64(s.PrefixBytes) }),
-	gauge("cache_limit_bytes", "Most memory of keys and values; 0 for no limit.",
+	gauge("cache_limit_bytes", "Limit of the KV cache memory; 0 means no limit.",
 		func(s *stats) float64 { return float64(s.CacheLimit) }),
 	gauge("cache_usage_ratio",
-		"Share of the limit in use by requests, kept prefixes not counted; 0 without a limit.",
+		"Share of the limit that requests use, kept prefixes excluded; 0 without a limit.",
 		func(s *stats) float64 {
 			if s.CacheLimit == 0 {
 				return 0
@@ -141,9 +141,9 @@ var engineFigures = []figureOf[stats]{
 		func(s *stats) float64 { return float64(s.Files.Written) }),
 	counter("cache_dir_blocks_read", "Blocks of prefixes read from files.",
 		func(s *stats) float64 { return float64(s.Files.Read) }),
-	counter("cache_dir_blocks_missed", "Whole blocks of prompts that neither files nor memory had.",
+	counter("cache_dir_blocks_missed", "Whole blocks of prompts found neither in files nor in memory.",
 		func(s *stats) float64 { return float64(s.Missed) }),
-	counter("cache_dir_blocks_refused", "Blocks that were not as written, such as those with another checksum. They were removed.",
+	counter("cache_dir_blocks_refused", "Blocks that were damaged, such as by a wrong checksum, and were removed.",
 		func(s *stats) float64 { return float64(s.Files.Refused) }),
 	counter("engine_steps", "Steps of the engine.", func(s *stats) float64 { return float64(s.Steps) }),
 }
@@ -165,10 +165,10 @@ var drafterFigures = []figureOf[drafterStats]{
 		func(d *drafterStats) float64 { return d.Tau() }, "drafter"),
 	counter("drafter_drafting_seconds", "Time spent drafting.",
 		func(d *drafterStats) float64 { return d.Draft.Seconds() }, "drafter"),
-	counter("drafter_verifying_seconds", "Time spent in the model's passes of rounds.",
+	counter("drafter_verifying_seconds", "Time spent in the model's verification passes.",
 		func(d *drafterStats) float64 { return d.Verify.Seconds() }, "drafter"),
 	gauge("drafter_speedup_ratio",
-		"Speed over that of plain decoding, as the controller measured both; 0 while unknown.",
+		"Speed-up over plain decoding, as measured by the controller; 0 while unknown.",
 		func(d *drafterStats) float64 { return d.Speedup }, "drafter"),
 }
 

@@ -39,7 +39,7 @@ func (p *models) load(e *entry) error {
 		e.loading, e.failed = nil, err
 		if err != nil {
 			if p.list != nil { // otherwise SetSources returns it
-				p.o.Log.Error("a model cannot be loaded", "model", e.Name, "error", err)
+				p.o.Log.Error("cannot load a model", "model", e.Name, "error", err)
 			}
 			p.used -= e.Bytes
 			l.err = newError(http.StatusInternalServerError, "server_error", "load_failed",
@@ -87,7 +87,7 @@ func (p *models) makeRoom(e *entry) error {
 	}
 	switch {
 	case e.Bytes > p.o.Memory:
-		return full("the model %q takes %d MiB, and the server has %d MiB for models: start it with more --model-memory",
+		return full("the model %q takes %d MiB, and the server has %d MiB for models: start the server with a larger --model-memory",
 			e.Name, e.Bytes>>20, p.o.Memory>>20)
 	case most+e.Bytes > p.o.Memory:
 		return &busyError{full("the model %q takes %d MiB, and models that answer requests take %d of the server's %d MiB: "+
@@ -107,7 +107,7 @@ func (p *models) rest(e *entry) {
 	switch {
 	case e.model == nil || e.fixed:
 	case p.ended || e.dropped:
-		p.unload(e, "it is not served any more")
+		p.unload(e, "it is no longer served")
 	case keep < 0:
 	case e.expiry != nil:
 		e.expiry.Reset(keep)
@@ -132,7 +132,7 @@ func (p *models) unload(e *entry, why string) {
 	p.o.Log.Info("unloading", "model", e.Name, "because", why)
 	go func() {
 		if err := m.Close(); err != nil {
-			p.o.Log.Error("closing a model failed", "model", e.Name, "error", err)
+			p.o.Log.Error("cannot close a model", "model", e.Name, "error", err)
 		}
 		debug.FreeOSMemory()
 		if before != nil {
@@ -151,7 +151,7 @@ func (s *Server) CloseModels() {
 	p.ended = true
 	for _, e := range p.list {
 		if e.model != nil && !e.fixed {
-			p.unload(e, "the server ends")
+			p.unload(e, "the server shuts down")
 		}
 	}
 	closing := p.closing

@@ -45,7 +45,7 @@ func (t *toolset) offer(in *toolBody, namespace string, wrapped bool) error {
 	switch kind := in.Type.or("function"); kind {
 	case "function":
 		if wrapped && !in.Function.given {
-			return in.Function.fail("it is missing")
+			return in.Function.fail("the field is required")
 		}
 		if in.Function.given {
 			f = in.Function.value
@@ -66,9 +66,9 @@ func (t *toolset) offer(in *toolBody, namespace string, wrapped bool) error {
 	case "namespace":
 		switch {
 		case namespace != "":
-			return in.Type.fail("a namespace has no namespaces in it")
+			return in.Type.fail("a namespace cannot contain another one")
 		case f.Name.value == "":
-			return f.Name.fail("it is missing")
+			return f.Name.fail("the field is required")
 		}
 		for i := range in.Tools {
 			if err := t.offer(&in.Tools[i], f.Name.value, wrapped); err != nil {
@@ -83,7 +83,7 @@ func (t *toolset) offer(in *toolBody, namespace string, wrapped bool) error {
 
 // leaveOut warns that a tool of some type is left out.
 func (t *toolset) leaveOut(kind *field[string]) {
-	t.warnings = append(t.warnings, warning(kind.path, "%q: this server runs no tools: it is left out", kind.value))
+	t.warnings = append(t.warnings, warning(kind.path, "%q: this server runs no tools: the tool is ignored", kind.value))
 }
 
 // offerAs offers a function under a name that distinguishes it from others.
@@ -93,7 +93,7 @@ func (t *toolset) offerAs(f functionBody, as offered) error {
 	}
 	name := qualified(as.namespace, as.name)
 	if _, taken := t.offered[name]; taken {
-		return f.Name.fail("%q: another tool has that name", as.name)
+		return f.Name.fail("%q: another tool has that name: rename one", as.name)
 	}
 	t.offered[name] = as
 	f.Name.set(name)
@@ -162,14 +162,14 @@ func (t *toolset) takeInput(f *functionBody) error {
 	case "grammar":
 		definition := from.Definition.value
 		if definition == "" {
-			return from.Definition.fail("it is missing")
+			return from.Definition.fail("the field is required")
 		}
 		switch syntax := from.Syntax.value; syntax {
 		case "regex":
 			p.Properties.Input.Pattern = "^(?:" + definition + ")$"
 		case "lark":
 			f.Description.set(strings.TrimSpace(f.Description.value + "\n\nThe input matches this Lark grammar:\n" + definition))
-			warned := warning(from.Syntax.path, "%q: the grammar is told to the model, and not enforced", syntax)
+			warned := warning(from.Syntax.path, "%q: the grammar is part of the prompt, but is not enforced", syntax)
 			t.warnings = append(t.warnings, warned)
 		default:
 			return from.Syntax.fail("%q: want regex or lark", syntax)

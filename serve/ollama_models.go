@@ -215,7 +215,7 @@ func (s *Server) ollamaPull(x *exchange) error {
 		return s.pull(x, name, b.Stream.or(true))
 	}
 	return newError(http.StatusNotImplemented, "invalid_request_error", "not_supported",
-		"this server fetches no models: start it with --allow-pull, or run \"grove pull %s\" beside it and start it with the model",
+		"this server does not fetch models: start it with --allow-pull, or run \"grove pull %s\" on its machine and start it with the model",
 		cmp.Or(name, "NAME"))
 }
 

@@ -170,7 +170,7 @@ func TestOllamaShowsManyModels(t *testing.T) {
 		t.Errorf("%d loads of 3 models", n)
 	}
 	for request, want := range map[string]string{"show": "404 there is no model",
-		"pull": "501 this server fetches no models"} {
+		"pull": "501 this server does not fetch models"} {
 		status, _, text := s.send("POST", "/api/"+request, `{"model":"a/b"}`)
 		code, message, _ := strings.Cut(want, " ")
 		if got, _ := object(t, text)["error"].(string); jsonOf(status) != code || !strings.HasPrefix(got, message) {
@@ -203,7 +203,7 @@ func TestOllamaErrors(t *testing.T) {
 		`generate {"prompt":"x","images":["aGk="]}`:                           "400 images: ",
 		`generate {"prompt":"x","context":[1,2]}`:                             "400 context: ",
 		`generate {"prompt":"x","template":"{{ .Prompt }}"}`:                  "400 template: ",
-		`pull {"model":"a/b"}`:                                                `501 this server fetches no models: start it with --allow-pull, or run "grove pull a/b"`,
+		`pull {"model":"a/b"}`:                                                `501 this server does not fetch models: start it with --allow-pull, or run "grove pull a/b"`,
 		`create {"model":"a"}`:                                                "404 /api/create: ",
 	} {
 		path, body, _ := strings.Cut(request, " ")

@@ -158,7 +158,7 @@ func (b *logitBias) readJSON(d *decoder, path string, raw json.RawMessage) error
 			}
 		}
 		if len(pair) != 2 {
-			return fieldError(at, "want a token's number, and what to add to its logit")
+			return fieldError(at, "want a token id, and the number to add to its logit")
 		}
 		var token int
 		if err := d.read(at+"[0]", pair[0], &token); err != nil {
@@ -213,7 +213,7 @@ func (o *options) sampling() (grove.Sampling, error) {
 	for id, add := range o.LogitBias.value {
 		token, err := strconv.ParseInt(id, 10, 32)
 		if err != nil || token < 0 || !(add >= -100 && add <= 100) {
-			return s, o.LogitBias.fail("%q: want a token's number, and -100 to 100 to add to its logit", id)
+			return s, o.LogitBias.fail("%q: want a token id, and -100 to 100 to add to its logit", id)
 		}
 		if s.LogitBias == nil {
 			s.LogitBias = make(map[int32]float32, len(o.LogitBias.value))

@@ -50,7 +50,7 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img
 func (s *Server) showPage(x *exchange) error {
 	f := page()[x.r.URL.Path]
 	if f == nil {
-		return newError(http.StatusNotFound, "invalid_request_error", "not_found", "%s: the page has no such file",
+		return newError(http.StatusNotFound, "invalid_request_error", "not_found", "%s: the web page has no such file",
 			x.r.URL.Path)
 	}
 	h, data := x.Header(), f.whole

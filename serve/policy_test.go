@@ -44,7 +44,7 @@ func TestUnknownFields(t *testing.T) {
 			`"typical_p":0.5`, `"chat_template":"x"`, `"skip_special_tokens":false`, `"prompt_logprobs":1`,
 			`"lora":[{"id":0,"scale":0.5}]`, `"logprob_token_ids":[1]`, `"n_indent":4`, `"adaptive_target":0.5`} {
 			name, _, _ := strings.Cut(strings.Trim(field, `"`), `"`)
-			if status, text := send(field + ","); status != 400 || !strings.Contains(text, name+": this server cannot do that") {
+			if status, text := send(field + ","); status != 400 || !strings.Contains(text, name+": this server does not support ") {
 				t.Errorf("%s, %s: status %d: %s", path, field, status, text)
 			}
 		}

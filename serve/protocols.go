@@ -23,12 +23,12 @@ var protocols = []protocol{
 	{path: "/v1/messages", ping: "event: ping\ndata: {\"type\":\"ping\"}\n\n", idHeader: "Request-Id",
 		errorEvent: "error", errorBody: anthropicError, overflow: "prompt is too long: %d tokens > %d maximum"},
 	{path: "/api/", lines: true, errorBody: ollamaError,
-		overflow: "the input length exceeds the context length: it has %d tokens, and the context %d"},
+		overflow: "the input length exceeds the context length: the input has %d tokens, the context holds %d"},
 	{path: "/infill", ping: ": still running\n\n", errorBody: openAIError, overflow: llamaOverflow},
 	{path: "/completion", ping: ": still running\n\n", errorBody: openAIError, overflow: llamaOverflow},
 	{path: "/v1/responses", ping: ": still running\n\n", errorBody: openAIError,
 		overflow: "Your input exceeds the context window of this model. Please adjust your input and try again." +
-			" It has %d tokens, and the context window %d."},
+			" It has %d tokens, and the context window holds %d."},
 	{path: "/v1/chat/", ping: ": still running\n\n", done: doneEvent, errorBody: openAIError,
 		overflow: "This model's maximum context length is %[2]d tokens. However, your messages resulted in %[1]d tokens." +
 			" Please reduce the length of the messages."},
@@ -37,7 +37,7 @@ var protocols = []protocol{
 			" Please reduce your prompt."},
 }
 
-const llamaOverflow = "request (%d tokens) exceeds the available context size (%d tokens): send a shorter one"
+const llamaOverflow = "request (%d tokens) exceeds the available context size (%d tokens): send a shorter prompt"
 
 const doneEvent = "data: [DONE]\n\n"
 

@@ -26,8 +26,8 @@ type responseBody struct {
 	Store           field[bool]       `json:"store"`
 
 	Conversation refused `json:"conversation" why:"this server keeps no conversations: use previous_response_id"`
-	Background   refused `json:"background" neutral:"false" why:"this server answers while the client waits: leave it out"`
-	Prompt       refused `json:"prompt" why:"this server has no prompts: send the text as input"`
+	Background   refused `json:"background" neutral:"false" why:"this server does not run requests in the background: leave it out"`
+	Prompt       refused `json:"prompt" why:"this server has no stored prompts: send the text as input"`
 }
 
 type responseText struct {
@@ -183,7 +183,7 @@ func (f *textFormat) constraint(path string) (constraint, error) {
 		return constraint{schema: anyObject, param: path}, nil
 	case "json_schema":
 		if !f.Schema.given {
-			return constraint{}, f.Schema.fail("it is missing")
+			return constraint{}, f.Schema.fail("the field is required")
 		}
 		return constraint{schema: string(f.Schema.value), param: f.Schema.path}, nil
 	}
@@ -261,7 +261,7 @@ func messagesOf(items []inputItem) (list []message, err error) {
 		case "function_call_output", "custom_tool_call_output":
 			add(message{path: in.path, role: "tool", content: in.Output.text(), result: in.CallID})
 		default:
-			return nil, in.Type.fail("%q: want message, reasoning, item_reference, or a call of a function or custom tool"+
+			return nil, in.Type.fail("%q: want message, reasoning, item_reference, or a call to a function or custom tool"+
 				" or its output", kind)
 		}
 	}

@@ -100,7 +100,7 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	for field, limit := range reflect.ValueOf(o.Limits).Fields() {
 		if limit.Int() < 0 {
-			return nil, fmt.Errorf("serve: Limits.%s: %v: want more, or 0 for its default", field.Name, limit)
+			return nil, fmt.Errorf("serve: Limits.%s: %v: want a positive value, or 0 for the default", field.Name, limit)
 		}
 	}
 	o.Limits.setDefaults()
@@ -116,7 +116,7 @@ func New(o Options) (*Server, error) {
 		switch {
 		case origin == "*":
 		case err != nil || strings.Contains(origin, "*"):
-			return nil, fmt.Errorf("the origin %q: want a scheme and a host, such as https://example.com, or * for all", origin)
+			return nil, fmt.Errorf("the origin %q: want a scheme and a host, such as https://example.com, or * for any origin", origin)
 		}
 	}
 	if err := checkHosts(o.Hosts); err != nil {

@@ -138,7 +138,7 @@ type bringing struct {
 func (b *bringing) add(f *field[string], item json.RawMessage) error {
 	b.most -= int64(len(item))
 	if b.most < 0 {
-		return f.fail("the stored items of this request take more bytes than a body may have: bring in fewer")
+		return f.fail("the stored items of this request take more bytes than a body may have: refer to fewer")
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (b *responseBody) items(s *responseStore, tenant string, most int64) (list 
 func (b *bringing) from(f *field[string]) (list []inputItem, err error) {
 	chain, missing := b.store.chain(b.tenant, f.value)
 	if missing != "" {
-		return nil, f.fail("there is no response %q: this server keeps the last ones alone."+
+		return nil, f.fail("there is no response %q: this server keeps only the most recent ones."+
 			" Send the whole conversation as input", missing)
 	}
 	for _, r := range chain {
@@ -201,7 +201,7 @@ func (b *bringing) resolve(i *inputItem) error {
 	if item == nil {
 		raw, ok := b.store.item(b.tenant, id.value)
 		if !ok {
-			return id.fail("there is no item %q: this server keeps the last responses alone. Send the item itself", id.value)
+			return id.fail("there is no item %q: this server keeps only the most recent responses: send the item itself", id.value)
 		}
 		item = new(inputItem)
 		if err := item.readJSON(&b.decoder, path, raw); err != nil {
@@ -223,7 +223,7 @@ func (x *exchange) stored() (*storedResponse, error) {
 		}
 	}
 	return nil, newError(http.StatusNotFound, "invalid_request_error", "not_found",
-		"Response with id '%s' not found: this server keeps the last ones alone", id)
+		"Response with id '%s' not found: this server keeps only the most recent ones", id)
 }
 
 // oneResponse answers GET /v1/responses/{id}.

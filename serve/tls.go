@@ -49,7 +49,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return nil, err
 	case time.Since(c.warned) > warnTime: // handshakes are frequent
 		c.warned = time.Now()
-		c.log.Error("the new certificate cannot be read", "error", err)
+		c.log.Error("cannot read the new certificate", "error", err)
 	}
 	return c.now, nil
 }

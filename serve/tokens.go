@@ -50,7 +50,7 @@ func (s *Server) tokenize(x *exchange) error {
 	case b.Messages.given:
 		tokens, err = m.conversationTokens(&b.chatBody, s.o.CutLines)
 	default:
-		err = b.Content.fail("it is missing")
+		err = b.Content.fail("the field is required")
 	}
 	if err != nil {
 		return err
@@ -143,11 +143,11 @@ func (s *Server) detokenize(x *exchange) error {
 		return err
 	}
 	if !b.Tokens.given {
-		return b.Tokens.fail("want a list of tokens, not nothing")
+		return b.Tokens.fail("the field is required: give a list of tokens")
 	}
 	for i, token := range b.Tokens.value {
 		if vocab := inside.Target(m).Vocab; token < 0 || int(token) >= vocab {
-			return fieldError(fmt.Sprintf("%s[%d]", b.Tokens.path, i), "token %d: this model's go from 0 to %d", token, vocab-1)
+			return fieldError(fmt.Sprintf("%s[%d]", b.Tokens.path, i), "token %d: the model has ids 0 to %d", token, vocab-1)
 		}
 	}
 	text := strings.ToValidUTF8(t.Decode(b.Tokens.value, tokenizer.DecodeOptions{Special: true}), "\ufffd")

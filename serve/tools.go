@@ -61,7 +61,7 @@ func (t *toolset) chooseMode(mode, path string) error {
 // chooseOne sets the one function to call.
 func (t *toolset) chooseOne(name, path string) error {
 	if name == "" {
-		return fieldError(path, "it is missing")
+		return fieldError(path, "the field is required")
 	}
 	t.mode = "required"
 	t.only = []string{name}
@@ -75,7 +75,7 @@ func (c *call) setTools(ctx context.Context, v *conversation, layout *chat.Layou
 	c.toolsPath = set.path
 	switch {
 	case len(set.list) == 0 && set.mode == "required":
-		return nil, fieldError(set.choicePath, "there are no tools")
+		return nil, fieldError(set.choicePath, "the request has no tools: add tools")
 	case len(set.list) == 0 || set.mode == "none":
 		return nil, nil
 	}
@@ -102,15 +102,15 @@ func (c *call) setTools(ctx context.Context, v *conversation, layout *chat.Layou
 	case err != nil:
 		return warnings, fieldError(set.path, "%v", err)
 	case len(t.List) == 0:
-		return warnings, fieldError(set.choicePath, "there is no tool %q", strings.Join(set.only, ", "))
+		return warnings, fieldError(set.choicePath, "tools has no tool %q", strings.Join(set.only, ", "))
 	case c.constraint.grammar != "":
 		return warnings, fieldError(set.path,
-			"%s is given as well: calls go together with a JSON schema or a regular expression alone", c.constraint.param)
+			"%s is set too: tools can be combined only with a JSON schema or a regular expression", c.constraint.param)
 	}
 	generic := callform.Of(t.Form).Generic
 	t.Single = !v.ParallelToolCalls.or(!generic) || t.Required && len(set.only) == 1
 	if generic { // models that were not trained on it repeat calls endlessly
-		warnings = append(warnings, warning(set.path, "the model's chat template writes no calls of tools: they have grove's generic form"))
+		warnings = append(warnings, warning(set.path, "the model's chat template does not support tool calls: grove's generic format is used"))
 	}
 	c.request.Tools = t
 	return warnings, nil
@@ -131,7 +131,7 @@ func (f *functionBody) heldParameters(ctx context.Context, work *int) (schema st
 		return "", nil, f.Parameters.fail("%v", err)
 	}
 	for _, place := range r.Left {
-		warnings = append(warnings, warning(f.Parameters.path, "%s cannot be held, so that calls may violate it", place))
+		warnings = append(warnings, warning(f.Parameters.path, "%s cannot be enforced, so calls may violate it", place))
 	}
 	return r.Schema, warnings, nil
 }

@@ -37,5 +37,5 @@ func (x *exchange) warn(warnings []string) {
 	for _, text := range parts {
 		x.Header().Add(warningHeader, text)
 	}
-	x.s.o.Log.Warn("a part of the request is not obeyed", "id", x.id, "parts", parts)
+	x.s.o.Log.Warn("a part of the request is ignored", "id", x.id, "parts", parts)
 }

@@ -40,7 +40,7 @@ function Verdict({ lanes: [a, b] }: { lanes: [Answer, Answer] }) {
   if (!ratio) return <div class="verdict">{a.state === 'running' ? 'Reading the prompt …' : ''}</div>
   return <div class={'verdict' + (differ ? ' differ' : '')}>
     <strong>{ratio.toFixed(2)} ×</strong> the speed of plain decoding.{' '}
-    {differ ? `Token ${tokens + 1} differs: this is a fault in grove, please report it.`
+    {differ ? `Token ${tokens + 1} differs: this is a bug in grove, please report it.`
       : done ? `The same ${tokens} tokens, in ${a.rounds.length - 1} and ${b.rounds.length - 1} passes.`
         : `The first ${tokens} tokens are the same.`}
     {done && !differ && <span class="sr" role="status">{`Race over: ${ratio.toFixed(2)} times the speed, the same ${tokens} tokens.`}</span>}
