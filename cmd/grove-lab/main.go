@@ -32,9 +32,9 @@ type labCommands struct {
 	Pad     padCmd      `cmd:"" group:"models" help:"Write a GGUF file that costs as much to run as a larger model."`
 	Synth   synthCmd    `cmd:"" group:"models" help:"Write a model of random weights."`
 
-	Help       command.HelpCmd       `cmd:"" group:"help" help:"Explain grove-lab, or a command."`
+	Help       command.HelpCmd       `cmd:"" group:"help" help:"Show help for grove-lab or a command."`
 	Version    command.VersionCmd    `cmd:"" group:"help" help:"Print the version."`
-	Completion command.CompletionCmd `cmd:"" group:"help" help:"Print a script that completes commands in a shell."`
+	Completion command.CompletionCmd `cmd:"" group:"help" help:"Print a shell completion script."`
 	Complete   command.CompleteCmd   `cmd:"" hidden:"" name:"__complete"`
 }
 

@@ -24,7 +24,7 @@ type pictureCmd struct {
 
 	Out     string `arg:"" help:"SVG file to write."`
 	Prompt  string `arg:"" optional:"" help:"The prompt (${default})." default:"// Close closes the"`
-	Drafter string `short:"d" help:"What proposes the trees; by default the draft model alone, whose drafts branch." default:"best-first:depth=5" placeholder:"NAME" group:"Speculation"`
+	Drafter string `short:"d" help:"Drafter that proposes the trees; by default the draft model alone, whose drafts branch." default:"best-first:depth=5" placeholder:"NAME" group:"Speculation"`
 	Budget  int    `short:"b" help:"Maximum nodes of a draft tree, root included (${default})." default:"14" placeholder:"N" group:"Speculation"`
 
 	command.SampleFlags `kong:"embed,set='temperature=0.6',set='topp=0.95'"`

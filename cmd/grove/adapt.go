@@ -19,8 +19,8 @@ type adaptCmd struct {
 }
 
 func (adaptCmd) Help() string {
-	return `Shows what a draft head learned while grove run or grove chat had --adapt DIR, deletes it, or exports the
-head. Each file in the folder belongs to the head that it was learned from.
+	return `Shows or deletes what a draft head learned during grove run or grove chat with --adapt DIR, or exports the
+head. Each file in the folder belongs to one head.
 
 Examples:
     grove chat --adapt learned
@@ -31,10 +31,10 @@ Examples:
 
 func (cmd *adaptCmd) Run(p *command.Program) error {
 	if cmd.Adapt == "" {
-		return command.Usagef("name the folder of what was learned with --adapt DIR")
+		return command.Usagef("want --adapt DIR, the folder with what was learned")
 	}
 	if info, err := os.Stat(cmd.Adapt); !cmd.Reset && (err != nil || !info.IsDir()) {
-		return command.Usagef("--adapt %s: there is no such folder, so nothing was learned in it", cmd.Adapt)
+		return command.Usagef("--adapt %s: there is no such folder, so nothing was learned there", cmd.Adapt)
 	}
 	if cmd.Export != "" {
 		if err := command.NewFile(cmd.Export, cmd.Force); err != nil {
@@ -66,9 +66,9 @@ func (cmd *adaptCmd) Run(p *command.Program) error {
 		return p.PrintJSON(s)
 	}
 	fmt.Fprintf(p.Stdout, "%s: learned from %d queries and %d rejected drafts\n", cmd.Drafter, s.Queries, s.Rejected)
-	fmt.Fprintf(p.Stdout, "updates: %d, of which %d came into use as judged better; %d times learning was given up, %d times undone\n",
+	fmt.Fprintf(p.Stdout, "updates: %d, of which %d came into use as judged better; learning was given up %d times, undone %d times\n",
 		s.Updates[adapt.Head]+s.Updates[adapt.Full], s.Adopted, s.Returned, s.Rollbacks)
-	fmt.Fprintf(p.Stdout, "cost: %.2f s of %.1f s of decoding; %.2f s are allowed; %.1f s of processor time\n",
+	fmt.Fprintf(p.Stdout, "cost: %.2f s of %.1f s of decoding, with %.2f s allowed; %.1f s of processor time\n",
 		s.Lost, s.Decoding, s.Allowed, s.Seconds)
 	fmt.Fprintf(p.Stdout, "expected accepted length against the original head: at least %+.1f %%\n", 100*s.Gain)
 	return nil

@@ -26,7 +26,7 @@ type benchAdaptCmd struct {
 	Chat        bool    `help:"Put questions into the model's chat template." group:"How much"`
 
 	Budget       int     `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096; 0 means ${budget}." default:"0" placeholder:"N" group:"Speculation"`
-	NoController bool    `help:"Draft and verify whole trees in every round, even where they do not pay." group:"Speculation"`
+	NoController bool    `help:"Draft and verify whole trees in every round, even when they do not pay off." group:"Speculation"`
 	Wait         bool    `help:"Wait for each update. With --share 100, τ then does not depend on the machine's speed." group:"Learning"`
 	Workers      int     `help:"Processors of an update (${default})." default:"1" placeholder:"N" group:"Learning"`
 	Share        float64 `help:"Share of decoding time that learning may cost while nothing was gained; 100 sets no bound; 0 means the default (policy judged)." default:"0" placeholder:"S" group:"Learning"`

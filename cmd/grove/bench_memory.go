@@ -23,9 +23,9 @@ type benchMemoryCmd struct {
 	Prompt      string  `help:"JSONL file, whose first prompt is decoded." required:"" placeholder:"FILE"`
 	MaxTokens   int     `short:"n" help:"Generate at most N tokens (${default})." default:"256" placeholder:"N"`
 	Temperature float32 `short:"t" help:"0 takes the most probable token; 0 to 100." default:"0" placeholder:"T"`
-	TopP        float32 `help:"Sample among the fewest tokens of total probability P, 0 to 1." default:"1" placeholder:"P"`
-	Seed        uint64  `help:"Seed of sampling." default:"0" placeholder:"N"`
-	IgnoreEnd   bool    `help:"Continue after the model's end-of-text token."`
+	TopP        float32 `help:"Sample from the fewest tokens with total probability P, 0 to 1." default:"1" placeholder:"P"`
+	Seed        uint64  `help:"Sampling seed." default:"0" placeholder:"N"`
+	IgnoreEnd   bool    `help:"Continue past the model's end-of-text token."`
 	Chat        bool    `help:"Put the prompt into the model's chat template."`
 }
 

@@ -26,16 +26,16 @@ type benchSpecCmd struct {
 	MaxTokens  int   `short:"n" help:"Generate at most N tokens; 0 means 256." placeholder:"N" group:"How much"`
 	Repeats    int   `help:"Measure everything N times, 1 to 1000 (${default})." default:"1" placeholder:"N" group:"How much"`
 	Lengths    []int `help:"Also report the first N tokens of the outputs; default: powers of 2." placeholder:"N" group:"How much"`
-	IgnoreEnd  bool  `help:"Continue after the model's end-of-text token." group:"How much"`
+	IgnoreEnd  bool  `help:"Continue past the model's end-of-text token." group:"How much"`
 	Chat       bool  `help:"Put questions into the model's chat template." group:"How much"`
 	PeakMemory bool  `help:"Measure peak memory too, in a process for each method." group:"How much"`
 
 	Temperature  []float32 `short:"t" help:"0 takes the most probable token; 0 to 100. Suites are measured at each." placeholder:"T" group:"Sampling"`
-	TopP         float32   `help:"Sample among the fewest tokens of total probability P, 0 to 1 (${default})." default:"1" placeholder:"P" group:"Sampling"`
-	Seed         []uint64  `name:"seed" help:"Seeds of sampling; prompts are decoded with each (${default})." default:"0" placeholder:"N" group:"Sampling"`
+	TopP         float32   `help:"Sample from the fewest tokens with total probability P, 0 to 1 (${default})." default:"1" placeholder:"P" group:"Sampling"`
+	Seed         []uint64  `name:"seed" help:"Sampling seeds; prompts are decoded with each (${default})." default:"0" placeholder:"N" group:"Sampling"`
 	Accept       []string  `help:"Acceptance rules: coupled or rejection; drafters run with each." placeholder:"RULE" group:"Speculation"`
 	Budget       []int     `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096; drafters run with each (${budget})." placeholder:"N" group:"Speculation"`
-	NoController bool      `help:"Draft and verify whole trees in every round, even where they do not pay." group:"Speculation"`
+	NoController bool      `help:"Draft and verify whole trees in every round, even when they do not pay off." group:"Speculation"`
 
 	Trained   string `help:"Folder of heads and token ranks that grove train wrote, for presets that compare them." placeholder:"DIR" group:"Files"`
 	Data      string `env:"GROVE_DATA" help:"Folder with prompts/, math/ and prose/ (${default})." default:"../shared/data" placeholder:"DIR" group:"Files"`

@@ -19,25 +19,25 @@ type chatCmd struct {
 	command.ModelFlags
 	command.GenerateFlags `kong:"embed,set='maxtokens=1024',set='temperature=0.7'"`
 
-	System   string `help:"Begin with this system message." placeholder:"TEXT"`
+	System   string `help:"Start with this system message." placeholder:"TEXT"`
 	Template string `help:"File with a Jinja chat template, in place of the model's." placeholder:"FILE"`
-	Stats    bool   `help:"Print figures after each answer."`
+	Stats    bool   `help:"Print statistics after each answer."`
 }
 
 func (chatCmd) Help() string {
-	return `Talks with a model in its chat template. The conversation stays in the cache, so that only new text is read.
-Without a terminal, every line of standard input is a turn.
+	return `Chats with a model through its chat template. The conversation stays in the cache, so only new text is processed.
+If standard input is not a terminal, each of its lines is a turn.
 
-Without -m on a terminal, it offers to fetch a small published model. grove's own small model, which stands in where none is
-fetched, has only seen grade-school problems as chats: ask it one.
+Without -m on a terminal, it offers to fetch a small published model. If none is fetched, grove's own small model answers.
+The only chats that it has seen are grade-school problems: ask it one.
 
-Ctrl-C stops an answer. At the prompt, Ctrl-D or Ctrl-C twice ends the chat. Within a chat:
+Ctrl-C stops an answer. At the prompt, Ctrl-D or Ctrl-C twice ends the chat. Commands in the chat:
     /help            list these commands
     /reset           forget the conversation
-    /undo            take back the last turn
+    /undo            remove the last turn
     /again           answer the last turn again, with another seed
-    /system TEXT     begin again with this system message
-    /stats           print figures after each answer, or stop that
+    /system TEXT     start over with this system message
+    /stats           turn statistics after each answer on or off
     /exit            leave
 
 Examples:
@@ -74,7 +74,7 @@ func (cmd *chatCmd) Run(p *command.Program) error {
 		return err
 	}
 	p.Logf("chat layout: %s", layout.About())
-	in := openLines(p, "> ", "Ctrl-C once more, or Ctrl-D, leaves.")
+	in := openLines(p, "> ", "Press Ctrl-C again, or Ctrl-D, to leave.")
 	ctx, stop := command.EndedBy(p.Base, syscall.SIGTERM)
 	defer stop()
 	c := &chat{p: p, ctx: ctx, in: in, name: command.ModelName(m, cmd.Model), session: m.NewSession(),
@@ -138,8 +138,8 @@ func (c *chat) talk() error {
 		}
 		err = c.answer()
 		if full := new(grove.ContextError); errors.As(err, &full) {
-			err = fmt.Errorf("the conversation has %d tokens with this message, and the context %d: /reset begins a new one, "+
-				"/undo takes the last turn back, --context makes room", full.Need, full.Limit)
+			err = fmt.Errorf("the conversation has %d tokens with this message, and the context holds %d: /reset starts a new one, "+
+				"/undo removes the last turn, --context makes room", full.Need, full.Limit)
 		}
 		switch {
 		case err == nil:
@@ -159,17 +159,17 @@ func (c *chat) command(line string) (answer, leave bool) {
 		return false, true
 	case "/reset":
 		c.reset(c.system())
-		c.note("the conversation begins again")
+		c.note("the conversation starts over")
 	case "/system":
 		c.reset(strings.TrimSpace(rest))
 		c.note("%s", c.begun())
 	case "/undo":
 		last, ok := c.back()
 		if !ok {
-			c.note("there is nothing to take back")
+			c.note("there is no turn to remove")
 			return false, false
 		}
-		c.note("taken back: %s", firstLine(last.Content))
+		c.note("removed: %s", firstLine(last.Content))
 	case "/again":
 		last, ok := c.back()
 		if !ok {
@@ -182,12 +182,12 @@ func (c *chat) command(line string) (answer, leave bool) {
 	case "/stats":
 		c.stats = !c.stats
 		if c.stats {
-			c.note("figures follow each answer")
+			c.note("statistics follow each answer")
 		} else {
-			c.note("no figures follow answers")
+			c.note("statistics are off")
 		}
 	case "/help":
-		c.note("/reset  /undo  /again  /system TEXT  /stats  /exit   (grove chat --help says more)")
+		c.note("/reset  /undo  /again  /system TEXT  /stats  /exit   (more in grove chat --help)")
 	default:
 		c.note("there is no command %s: /help lists them; begin a message that starts with / with a space", name)
 	}
@@ -199,9 +199,9 @@ func (c *chat) note(format string, args ...any) { fmt.Fprintf(c.p.Stderr, format
 // begun returns a line with the system message that the conversation began with.
 func (c *chat) begun() string {
 	if text := c.system(); text != "" {
-		return "the conversation begins again, with the system message: " + firstLine(text)
+		return "the conversation starts over, with the system message: " + firstLine(text)
 	}
-	return "the conversation begins again, without a system message"
+	return "the conversation starts over, without a system message"
 }
 
 // firstLine returns the beginning of a text, as a reminder of it.

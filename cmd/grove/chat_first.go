@@ -34,10 +34,10 @@ func offerModel(p *command.Program) (path string, err error) {
 		return "", err
 	}
 	if path, err := c.Find(firstModel); err == nil {
-		fmt.Fprintf(p.Stderr, "%s was fetched before: this chat is with it. -m names another model.\n", firstTitle)
+		fmt.Fprintf(p.Stderr, "This chat is with %s, which was fetched before. -m names another model.\n", firstTitle)
 		return path, nil
 	}
-	fmt.Fprintln(p.Stderr, "The model inside grove shows how grove works; it is no assistant.")
+	fmt.Fprintln(p.Stderr, "The model built into grove shows how grove works; it is not an assistant.")
 	ctx, stop := p.Context()
 	defer stop()
 	bytes, err := firstBytes(ctx, c)
@@ -45,24 +45,24 @@ func offerModel(p *command.Program) (path string, err error) {
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		fmt.Fprintf(p.Stderr, "A published one cannot be fetched now (%v).\n", err)
+		fmt.Fprintf(p.Stderr, "A published model cannot be fetched now (%v).\n", err)
 		return "", nil
 	}
-	question := fmt.Sprintf("Fetch %s (%s, %s) from %s to talk with? [Y/n] ", firstTitle, command.Size(bytes),
+	question := fmt.Sprintf("Fetch %s (%s, %s) from %s to chat with? [Y/n] ", firstTitle, command.Size(bytes),
 		firstLicence, c.Endpoint)
 	answer, err := openLines(p, question, "").read(ctx)
 	if err != nil {
 		return "", err
 	}
 	if !slices.Contains([]string{"", "y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
-		fmt.Fprintf(p.Stderr, "grove pull ORG/REPO fetches a model, -m ORG/REPO talks with it.\n")
+		fmt.Fprintf(p.Stderr, "grove pull ORG/REPO fetches a model, and -m ORG/REPO runs it.\n")
 		return "", nil
 	}
 	bars := newHubBars(p, c)
 	_, _, path, err = fetchModel(ctx, c, firstModel)
 	bars.end()
 	if err != nil && ctx.Err() != nil {
-		fmt.Fprintln(p.Stderr, "What was fetched is kept: the same command continues.")
+		fmt.Fprintln(p.Stderr, "The part that was fetched is kept: run the same command again to continue.")
 	}
 	return path, err
 }

@@ -20,14 +20,14 @@ type convertCmd struct {
 	To          string `arg:"" help:"GGUF file or folder to write."`
 	Type        string `help:"Type of the matrices: keep, f32, f16, bf16; in GGUF files also q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4." default:"keep" placeholder:"TYPE"`
 	Target      string `hub:"" help:"For a draft head: the model that it drafts for, whose tokenizer and output matrix are added." placeholder:"FILE"`
-	Speculators bool   `help:"Write a head in the format of vLLM's speculators, of a kind that they have; needs --target."`
-	Verifier    string `help:"With --speculators: what vLLM serves as the target, ORG/REPO or a folder; default: --target, if that is one, or what its file says it was made from." placeholder:"NAME"`
+	Speculators bool   `help:"Write a head in the format of vLLM's speculators, if that has its kind; needs --target."`
+	Verifier    string `help:"With --speculators: target for vLLM to serve, ORG/REPO or a folder; default: --target, if it is one of these, or the source that its file names." placeholder:"NAME"`
 	Force       bool   `short:"f" help:"Replace an existing file."`
 }
 
 func (convertCmd) Help() string {
-	return `Converts a Hugging Face folder to a GGUF file, or a GGUF file to a folder, with its tokenizer. A tokenizer that
-would encode text differently afterwards is an error.
+	return `Converts a Hugging Face folder to a GGUF file, or a GGUF file to a folder, with its tokenizer. It fails
+if the converted tokenizer would encode text differently.
 
 It also converts draft heads: JetSpec, DFlash, EAGLE-2, EAGLE-3, P-EAGLE, MTP, SpecBlock and Falcon. With --target, GGUF
 files of block heads and EAGLE-3 heads run in llama.cpp (--spec-type draft-dflash, draft-eagle3).
@@ -46,7 +46,7 @@ func (cmd *convertCmd) Run(p *command.Program) error {
 		return err
 	}
 	if strings.HasSuffix(cmd.From, ".safetensors") {
-		return command.Usagef("%s: a Hugging Face model is given as its folder", cmd.From)
+		return command.Usagef("%s: give the folder of a Hugging Face model, not one of its files", cmd.From)
 	}
 	f := convert.ToHF
 	if info.IsDir() {
@@ -54,13 +54,13 @@ func (cmd *convertCmd) Run(p *command.Program) error {
 	}
 	out, err := os.Stat(cmd.To)
 	if !info.IsDir() && (err == nil && !out.IsDir() || strings.HasSuffix(strings.ToLower(cmd.To), ".gguf")) {
-		return command.Usagef("%s: of a GGUF file convert makes a folder; grove quantize makes a GGUF file", cmd.To)
+		return command.Usagef("%s: convert turns a GGUF file into a folder; to write another GGUF file, use grove quantize", cmd.To)
 	}
 	if cmd.Speculators && info.IsDir() {
-		return command.Usagef("--speculators is for folders to be written: %s is to be a GGUF file", cmd.To)
+		return command.Usagef("--speculators writes a folder, and %s names a GGUF file: name a folder", cmd.To)
 	}
 	if cmd.Verifier != "" && !cmd.Speculators {
-		return command.Usagef("--verifier is of folders that name their target: want --speculators too")
+		return command.Usagef("--verifier needs --speculators, which writes a folder that names its target")
 	}
 	o := convert.Options{Target: cmd.Target, Speculators: cmd.Speculators, Verifier: cmd.Verifier}
 	return rewrite(p, f, cmd.From, cmd.To, cmd.Type, o, cmd.Force)
@@ -76,10 +76,10 @@ type quantizeCmd struct {
 func (quantizeCmd) Help() string {
 	return `Writes a GGUF file with matrices of another type. Norms and biases stay F32.
 
-Bits per weight: q8_0 8.5, q6_k 6.6, q5_1 6, q5_k and q5_0 5.5, q4_1 5, q4_k, q4_0 and iq4_nl 4.5, mxfp4 4.25. With fewer
-than q6_k has, a model's output matrix is q6_k; a draft head's, which only ranks guesses, is what the others are. Where
-rows are no multiple of 256, a K type becomes the next type of blocks of 32, as in llama.cpp's files: q4_k q5_0, q5_k
-q5_1, q6_k (and so the output matrix) q8_0.
+Bits per weight: q8_0 8.5, q6_k 6.6, q5_1 6, q5_k and q5_0 5.5, q4_1 5, q4_k, q4_0 and iq4_nl 4.5, mxfp4 4.25. With
+types smaller than q6_k, a model's output matrix is still q6_k; a draft head's, which only ranks guesses, has the others' type.
+Where rows are not a multiple of 256, a K type becomes the next type with blocks of 32, as in llama.cpp's files:
+q4_k becomes q5_0, q5_k q5_1, and q6_k (and so the output matrix) q8_0.
 
 Examples:
     grove quantize model-bf16.gguf model-q8_0.gguf
@@ -101,7 +101,7 @@ func rewrite(p *command.Program, f rewriter, from, to, typ string, o convert.Opt
 	}
 	switch info, err := os.Stat(to); {
 	case err == nil && !info.IsDir() && !force:
-		return fmt.Errorf("%s is there already: choose another name, or replace it with --force", to)
+		return fmt.Errorf("%s already exists: choose another name, or replace it with --force", to)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}

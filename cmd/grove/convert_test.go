@@ -46,9 +46,9 @@ func TestConvertQuantizeEval(t *testing.T) {
 	must(t, "", "eval", "-m", path("q.gguf"), "--source", path("lines.jsonl")+`,template={q}\, {a}`)
 
 	for want, args := range map[string][]string{
-		"is there already":      {"convert", path("folder"), path("b.gguf")},
+		"already exists":        {"convert", path("folder"), path("b.gguf")},
 		"not empty":             {"convert", path("a.gguf"), path("folder")},
-		"as its folder":         {"convert", path("folder/model.safetensors"), path("y.gguf")},
+		"give the folder":       {"convert", path("folder/model.safetensors"), path("y.gguf")},
 		"--type":                {"quantize", path("a.gguf"), path("x.gguf"), "--type", "q3"},
 		"which text":            {"eval", "-m", path("a.gguf")},
 		"template":              {"eval", "-m", path("a.gguf"), "--source", path("lines.jsonl")},

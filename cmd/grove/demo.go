@@ -21,7 +21,7 @@ type demoCmd struct {
 	Prompt    string `arg:"" optional:"" help:"The prompt; default: the beginning of a Go test."`
 	MaxTokens int    `short:"n" help:"Generate at most N tokens (${default})." default:"128" placeholder:"N"`
 	All       bool   `help:"Compare all drafters, with grove's model padded and as it is."`
-	Drafter   string `short:"d" help:"What proposes the trees (see grove drafters)." default:"auto" placeholder:"NAME" group:"Speculation"`
+	Drafter   string `short:"d" help:"Drafter that proposes the trees (see grove drafters)." default:"auto" placeholder:"NAME" group:"Speculation"`
 	Budget    int    `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096, root included." default:"0" placeholder:"N" group:"Speculation"`
 
 	// at temperature 0 it repeats itself
@@ -29,12 +29,12 @@ type demoCmd struct {
 }
 
 func (demoCmd) Help() string {
-	return `Decodes a prompt plainly and with tree speculation, side by side on a terminal. Then it prints the figures of
-that run, and the tree with the longest accepted path. The two take turns, so that each has the machine to itself
-when it runs. Drafted text is green.
+	return `Decodes a prompt plainly and with tree speculation, side by side on a terminal. Then it prints the statistics
+of that run and the tree with the longest accepted path. The two take turns, so each has the machine to itself
+while it runs. Drafted text is green.
 
 Without -m it runs grove's small model, padded to 500M parameters: the same text at the cost of a model of that
-size. The prompt is one that is easy to continue, and the trees have 12 nodes. --pad 0 shows the model as it is.
+size. The prompt is easy to continue, and the trees have 12 nodes. --pad 0 shows the model as it is.
 
 Examples:
     grove demo
@@ -60,7 +60,7 @@ func (cmd *demoCmd) Run(p *command.Program) error {
 		return command.Usagef("--max-tokens %d: want 2 or more", cmd.MaxTokens)
 	}
 	if cmd.Drafter == registry.Plain {
-		return command.Usagef("--drafter plain: the demo compares a drafter with plain decoding: name another")
+		return command.Usagef("--drafter plain: the demo compares a drafter with plain decoding: name another drafter")
 	}
 	sampling, err := cmd.Sampling()
 	if err != nil {
@@ -163,7 +163,7 @@ func (d *demo) run(ctx context.Context) error {
 // sameTokens returns an error if tokens differ.
 func sameTokens(different int) error {
 	if different >= 0 {
-		return fmt.Errorf("token %d differs from plain decoding's: this is a fault in grove, please report it", different)
+		return fmt.Errorf("token %d differs from plain decoding's: this is a bug in grove, please report it", different)
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (d *demo) report(c *comparison) error {
 	}
 	same := fmt.Sprintf("the same %d tokens", len(c.Plain.Tokens))
 	if c.Different >= 0 {
-		same = fmt.Sprintf("DIFFERENT tokens from number %d on", c.Different)
+		same = fmt.Sprintf("DIFFERENT tokens from token %d on", c.Different)
 	}
 	style := d.p.Style(d.p.Stdout)
 	d.say("\n%s, %s.", style.Title(fmt.Sprintf("%.1f × the speed of plain decoding", c.speedup())), same)
@@ -210,7 +210,7 @@ func (d *demo) report(c *comparison) error {
 			again++
 		}
 	}
-	d.say("%.0f%% of the text repeats runs of 4 tokens, which makes drafting easier.\n",
+	d.say("%.0f%% of the text repeats earlier runs of 4 tokens, which makes drafting easier.\n",
 		100*float64(again)/float64(max(len(c.Plain.Tokens), 1)))
 	if accepted := len(d.best.path) - 1; accepted > 0 {
 		d.say("A pass that accepted %d of %d drafted tokens (marked *); the model added %q:\n",

@@ -20,12 +20,12 @@ type draftersCmd struct {
 }
 
 func (draftersCmd) Help() string {
-	return `Lists what can propose trees for --drafter, and says which drafters can run with the model, draft model and
-heads that are given. With a name it explains that drafter: its options with their defaults and ranges, what
-it needs, and its paper.
+	return `Lists the drafters that --drafter takes, and says which of them can run with the given model, draft model and
+heads. With a name, it explains that drafter: its options with their defaults and ranges, what it needs, and its
+paper.
 
-Options follow a colon, and modifiers a plus: --drafter best-first:depth=5+text+freq:size=4096. The drafter auto, the
-default, stands for the best that the model was opened with.
+Options follow a colon, and modifiers a plus: --drafter best-first:depth=5+text+freq:size=4096. The default,
+auto, stands for the best drafter that the given files allow.
 
 Examples:
     grove drafters
@@ -76,7 +76,7 @@ func (cmd *draftersCmd) list(p *command.Program, m *grove.Model) error {
 		return err
 	}
 	list := []drafterInfo{
-		{Name: registry.Auto, Help: "the best for what is open: " + auto, Ready: true, Default: true},
+		{Name: registry.Auto, Help: "the best drafter for the open files: " + auto, Ready: true, Default: true},
 		{Name: registry.Plain, Help: plainHelp, Ready: true},
 	}
 	for _, f := range registry.Families() {
@@ -106,11 +106,11 @@ func (cmd *draftersCmd) list(p *command.Program, m *grove.Model) error {
 	}
 	fmt.Fprint(p.Stdout,
 		"\nA drafter with - needs a draft model or head that is not open: --draft-model FILE, --head FILE.\n",
-		"grove drafters NAME explains one. Every drafter gives the same text.\n")
+		"grove drafters NAME explains a drafter. Every drafter gives the same text.\n")
 	return nil
 }
 
-const plainHelp = "plain decoding: one token a pass"
+const plainHelp = "plain decoding: one token per pass"
 
 // explainAuto prints which drafter auto stands for.
 func (cmd *draftersCmd) explainAuto(p *command.Program, m *grove.Model) error {
@@ -122,13 +122,13 @@ func (cmd *draftersCmd) explainAuto(p *command.Program, m *grove.Model) error {
 		return p.PrintJSON(struct {
 			drafterInfo
 			Text string `json:"text"`
-		}{drafterInfo{Name: registry.Auto, Help: "the best for what is open", Ready: true, Default: true}, text})
+		}{drafterInfo{Name: registry.Auto, Help: "the best drafter for the open files", Ready: true, Default: true}, text})
 	}
 	w := command.NewHelpWriter(p.Stdout)
 	w.Paragraph(registry.Auto + ": the default drafter")
 	w.Paragraph(fmt.Sprintf("For %s it is %s.", command.ModelName(m, cmd.Model), text))
 	if inside.Target(m).Auto != "" {
-		w.Paragraph("That was chosen for this model. For others it is the first that can run of a list.")
+		w.Paragraph("That was chosen for this model. For other models, it is the first of a list that can run.")
 		return w.Flush()
 	}
 	var names []string
@@ -145,7 +145,7 @@ func explainPlain(p *command.Program) error {
 	}
 	w := command.NewHelpWriter(p.Stdout)
 	w.Paragraph(registry.Plain + ": " + plainHelp)
-	w.Paragraph("Nothing is drafted. The drafters are compared with it, and give the same text.")
+	w.Paragraph("Nothing is drafted. It is the baseline of all drafters, which give the same text.")
 	return w.Flush()
 }
 

@@ -19,7 +19,7 @@ type evalCmd struct {
 
 func (evalCmd) Help() string {
 	return `Prints bits per byte, perplexity per token, and the share of tokens that were the model's first choice. Windows
-overlap, and every token is scored once, with at least a window less a stride of context.
+overlap, and every token is scored once, with a context of at least the window's length less the stride.
 
 Examples:
     grove eval --text main.go

@@ -38,18 +38,18 @@ type exportVLLMCmd struct {
 	Head     string `arg:"" hub:"" help:"EAGLE-3, P-EAGLE, DFlash, DFlash 2, DSpark or JetSpec head: GGUF file or folder."`
 	To       string `arg:"" help:"Folder to write."`
 	Target   string `hub:"" required:"" help:"The model that the head drafts for." placeholder:"FILE"`
-	Verifier string `help:"What vLLM is to serve as the target, ORG/REPO or a folder; default: --target, if that is one, or what its file says it was made from." placeholder:"NAME"`
-	Tokens   int    `help:"Tokens that a draft has; 0 means 5 of an EAGLE-3 or P-EAGLE head, and as many as a block drafts of others." default:"0" placeholder:"N"`
+	Verifier string `help:"Target for vLLM to serve, ORG/REPO or a folder; default: --target, if it is one of these, or the source that its file names." placeholder:"NAME"`
+	Tokens   int    `help:"Tokens per draft; 0 means 5 for an EAGLE-3 or P-EAGLE head, and a whole block for others." default:"0" placeholder:"N"`
 	Type     string `help:"Type of the matrices: bf16, f16 or f32." enum:"bf16,f16,f32" default:"bf16" placeholder:"TYPE"`
-	Image    string `help:"Image of the manifest's container (${default})." default:"vllm/vllm-openai:latest" placeholder:"IMAGE"`
+	Image    string `help:"Container image in the manifest (${default})." default:"vllm/vllm-openai:latest" placeholder:"IMAGE"`
 }
 
 func (exportVLLMCmd) Help() string {
-	return `Writes a draft head as vLLM reads it, and kubernetes.yaml beside it, and prints the command that serves the target
-with it. EAGLE-3, P-EAGLE, DFlash, DFlash 2 and DSpark heads have the format of vLLM's speculators. That has no causal block heads,
-so JetSpec's have the format of DFlash's authors with the field dflash_config.causal, which vLLM reads.
+	return `Writes a draft head in a format that vLLM reads, with a kubernetes.yaml, and prints the command that serves the target
+with it. EAGLE-3, P-EAGLE, DFlash, DFlash 2 and DSpark heads get the format of vLLM's speculators. That format has no causal block heads,
+so JetSpec heads get the format of DFlash's authors with the field dflash_config.causal, which vLLM reads.
 
-vLLM drafts chains: of each head the most probable line of tokens, and no tree. It brings less there than in grove.
+vLLM drafts chains, not trees: the head's most probable sequence of tokens. A head gains less there than in grove.
 
 Examples:
     grove export vllm eagle3.gguf ./speculator --target Qwen/Qwen3-8B
@@ -57,7 +57,7 @@ Examples:
 }
 
 // chainNote is a warning for users of trees.
-const chainNote = "vLLM drafts chains with it, no trees: a draft is the head's most probable line of tokens"
+const chainNote = "vLLM drafts chains with it, not trees: a draft is the head's most probable sequence of tokens"
 
 // vllmServing says how vLLM is to serve a target with a head.
 type vllmServing struct {
@@ -157,7 +157,7 @@ func (cmd *exportVLLMCmd) serving() (s *vllmServing, speculators bool, err error
 		s.Parallel = v.Parallel()
 	}
 	if s.Method == "" {
-		err = fmt.Errorf("%s: vLLM has no %s like this one: %s", cmd.Head, h.Shape.Kind().Name, h.Shape.Describe(false))
+		err = fmt.Errorf("%s: vLLM does not run this kind of %s: %s", cmd.Head, h.Shape.Kind().Name, h.Shape.Describe(false))
 	}
 	s.Tokens = cmp.Or(s.Tokens, tokens)
 	return s, speculators, errors.Join(err, h.Close())

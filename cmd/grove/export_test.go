@@ -230,13 +230,13 @@ func TestExportVLLM(t *testing.T) {
 		sameHead(t, at(c.head+".gguf"), at(c.head+"-again.gguf"))
 	}
 	for wrong, args := range map[string][]string{
-		"--verifier":               {at("eagle3.gguf"), at("x"), "--target", target},
-		"like this one: EAGLE-2":   {at("eagle2.gguf"), at("x"), "--target", target, "--verifier", "a/b"},
-		"DSpark head, gated":       {at("gated.gguf"), at("x"), "--target", target, "--verifier", "a/b"},
-		"no SpecBlock head":        {at("block.gguf"), at("x"), "--target", target, "--verifier", "a/b"},
-		"drafts 7 at most":         {at("flash.gguf"), at("x"), "--target", target, "--verifier", "a/b", "--tokens", "8"},
-		"want 1 or more":           {at("flash.gguf"), at("x"), "--target", target, "--verifier", "a/b", "--tokens", "-1"},
-		"want an EAGLE-3, P-EAGLE": {target, at("x"), "--target", target, "--verifier", "a/b"},
+		"--verifier":                       {at("eagle3.gguf"), at("x"), "--target", target},
+		"this kind of EAGLE head: EAGLE-2": {at("eagle2.gguf"), at("x"), "--target", target, "--verifier", "a/b"},
+		"DSpark head, gated":               {at("gated.gguf"), at("x"), "--target", target, "--verifier", "a/b"},
+		"SpecBlock head":                   {at("block.gguf"), at("x"), "--target", target, "--verifier", "a/b"},
+		"drafts 7 at most":                 {at("flash.gguf"), at("x"), "--target", target, "--verifier", "a/b", "--tokens", "8"},
+		"want 1 or more":                   {at("flash.gguf"), at("x"), "--target", target, "--verifier", "a/b", "--tokens", "-1"},
+		"want an EAGLE-3, P-EAGLE":         {target, at("x"), "--target", target, "--verifier", "a/b"},
 	} {
 		if code, _, stderr := runGrove("", append([]string{"export", "vllm"}, args...)...); code == command.ExitOK ||
 			!strings.Contains(stderr, wrong) {

@@ -144,10 +144,10 @@ func TestEagleHead(t *testing.T) {
 		}
 	}
 	for wrong, args := range map[string][]string{
-		"is to be a GGUF file": {"convert", at("vllm"), at("x.gguf"), "--speculators"},
-		"say which (--target":  {"convert", at("head.gguf"), at("y"), "--speculators"},
-		"--verifier ORG/REPO":  {"convert", at("head.gguf"), at("y"), "--speculators", "--target", target},
-		"want --speculators":   {"convert", at("head.gguf"), at("y"), "--target", target, "--verifier", "org/target"},
+		"names a GGUF file":   {"convert", at("vllm"), at("x.gguf"), "--speculators"},
+		"say which (--target": {"convert", at("head.gguf"), at("y"), "--speculators"},
+		"--verifier ORG/REPO": {"convert", at("head.gguf"), at("y"), "--speculators", "--target", target},
+		"needs --speculators": {"convert", at("head.gguf"), at("y"), "--target", target, "--verifier", "org/target"},
 		"neither a repository": {"convert", at("head.gguf"), at("y"), "--speculators", "--target", target,
 			"--verifier", "A Title"},
 		"want EAGLE-2": append(common, "-d", "eagle2:model="+at("head.gguf")),

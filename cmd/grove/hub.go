@@ -24,18 +24,18 @@ import (
 type pullCmd struct {
 	Model string `arg:"" help:"ORG/REPO, with :TYPE such as :Q4_K_M, or :FILE."`
 
-	Head string `help:"Fetch a draft head for it too: ORG/REPO, or best for the first known one that grove runs." placeholder:"NAME"`
+	Head string `help:"Fetch a draft head too: ORG/REPO, or best for the first known head that grove can run." placeholder:"NAME"`
 }
 
 func (pullCmd) Help() string {
 	return `Fetches a model into the cache that the hub's own tools use, and prints its path. Then -m ORG/REPO runs it.
-A fetch that was interrupted continues where it ended. Every file is checked by its hash.
+An interrupted fetch continues where it stopped. Every file is checked against its hash.
 
-Without a type, grove takes the first that there is of Q4_K_M, Q4_K_S, Q4_0, Q4_1, Q5_K_M, Q5_K_S, Q5_0, Q5_1, Q6_K,
+Without a type, grove takes the first available of Q4_K_M, Q4_K_S, Q4_0, Q4_1, Q5_K_M, Q5_K_S, Q5_0, Q5_1, Q6_K,
 Q8_0, BF16, F16, F32, then the folder of safetensors. :safetensors names that folder.
 
-With --head it fetches a draft head for the model too, checks that it is made for the model's shape, and prints the
-head's path on a second line. Without, it names the heads that it knows for the model.
+With --head, it also fetches a draft head, checks that the head fits the model's shape, and prints the head's path on
+a second line. Without --head, it names the heads that it knows for the model.
 
 Environment: HF_TOKEN (or the token file), HF_ENDPOINT, HF_HUB_OFFLINE, HF_HOME, HF_HUB_CACHE.
 
@@ -60,7 +60,7 @@ func (cmd *pullCmd) Run(p *command.Program) error {
 	kept := func(err error) error {
 		bars.end()
 		if ctx.Err() != nil {
-			fmt.Fprintln(p.Stderr, "What was fetched is kept: the same command continues.")
+			fmt.Fprintln(p.Stderr, "The part that was fetched is kept: run the same command again to continue.")
 		}
 		return err
 	}
@@ -99,10 +99,10 @@ func (cmd *pullCmd) Run(p *command.Program) error {
 		return err
 	}
 	for _, n := range offers.Heads {
-		fmt.Fprintf(p.Stderr, "note: %s drafts for it: grove pull %s --head %[1]s, then add --head %[1]s\n", command.PlainText(n), name)
+		fmt.Fprintf(p.Stderr, "note: the head %s drafts for it: grove pull %s --head %[1]s, then add --head %[1]s\n", command.PlainText(n), name)
 	}
 	for _, n := range offers.Drafts {
-		fmt.Fprintf(p.Stderr, "note: %s drafts for it: grove pull %[1]s, then add --draft-model %[1]s\n", command.PlainText(n))
+		fmt.Fprintf(p.Stderr, "note: the model %s drafts for it: grove pull %[1]s, then add --draft-model %[1]s\n", command.PlainText(n))
 	}
 	_, err = fmt.Fprintln(p.Stdout, path)
 	return err
@@ -126,7 +126,7 @@ func (cmd *pullCmd) fetchHead(ctx context.Context, p *command.Program, c *hub.Cl
 		}
 		fmt.Fprintf(p.Stderr, "note: %s is left out: %v\n", command.PlainText(name), err)
 	}
-	return "", "", fmt.Errorf("--head best: %s has none that grove knows and runs: name one by ORG/REPO, or train one: grove train eagle -m %[1]s", cmd.Model)
+	return "", "", fmt.Errorf("--head best: grove knows no head for %s that it can run: name one as ORG/REPO, or train one: grove train eagle -m %[1]s", cmd.Model)
 }
 
 // fetchHead fetches a head into the cache, and returns the path to open if the head has the shape
@@ -134,7 +134,7 @@ func (cmd *pullCmd) fetchHead(ctx context.Context, p *command.Program, c *hub.Cl
 func fetchHead(ctx context.Context, c *hub.Client, head, path string) (string, error) {
 	name, ok := hub.ParseName(head)
 	if !ok {
-		return "", fmt.Errorf("%q is no name of a head", head)
+		return "", fmt.Errorf("%q is not the name of a head: want ORG/REPO, ORG/REPO:TYPE or ORG/REPO:FILE", head)
 	}
 	_, _, at, err := fetchModel(ctx, c, name)
 	if err != nil {
@@ -172,7 +172,7 @@ func checkFolder(c *hub.Client, dir string) error {
 	if errors.Is(err, model.ErrHead) {
 		_, err = headfile.ReadFolder(dir)
 	} else if _, missing := os.Stat(filepath.Join(dir, "tokenizer.json")); err == nil && missing != nil {
-		c.Note("it has no tokenizer.json: a model reads and writes token ids alone then, and a GGUF file of it text; a draft head needs none")
+		c.Note("there is no tokenizer.json: without it a model reads and writes token ids only, and text from a GGUF file; a draft head needs none")
 	}
 	return err
 }
@@ -216,8 +216,8 @@ func parseHubModel(p *command.Program, text string) (hub.Name, *hub.Client, erro
 type listCmd struct{}
 
 func (listCmd) Help() string {
-	return `Lists the models in the cache of the hub's tools, whoever fetched them: repository, file, type, size and when each
-was last used. A line with "incomplete" is a fetch that was interrupted; grove pull continues it.
+	return `Lists the models in the cache of the hub's tools, whichever tool fetched them: repository, file, type, size and last
+use. A line with "incomplete" is an interrupted fetch; grove pull continues it.
 
 Examples:
     grove list
@@ -237,7 +237,7 @@ func (listCmd) Run(p *command.Program) error {
 		return p.PrintJSON(append([]hub.Entry{}, list...))
 	}
 	if len(list) == 0 {
-		fmt.Fprintf(p.Stderr, "There is no model in %s: grove pull ORG/REPO fetches one.\n", c.Cache)
+		fmt.Fprintf(p.Stderr, "There are no models in %s: grove pull ORG/REPO fetches one.\n", c.Cache)
 		return nil
 	}
 	t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
@@ -254,8 +254,8 @@ type rmCmd struct {
 }
 
 func (rmCmd) Help() string {
-	return `Removes a model from the cache, and says how much space that frees. A file's content stays if another file
-shows it. Models that other tools fetched are removed as well.
+	return `Removes a model from the cache, and says how much space that frees. Content that another file shares stays.
+Models that other tools fetched can be removed too.
 
 Examples:
     grove rm Qwen/Qwen3-8B-GGUF:Q8_0

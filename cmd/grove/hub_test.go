@@ -118,7 +118,7 @@ func TestPull(t *testing.T) {
 		result.Type != "safetensors" || result.File != "." {
 		t.Errorf("%+v, %v", result, err)
 	}
-	if _, _, stderr := runGrove("", "pull", "org/silent"); !strings.Contains(stderr, "note: it has no tokenizer.json") {
+	if _, _, stderr := runGrove("", "pull", "org/silent"); !strings.Contains(stderr, "note: there is no tokenizer.json") {
 		t.Errorf("a folder without a tokenizer: %s", stderr)
 	}
 	must(t, "", "rm", "org/silent")

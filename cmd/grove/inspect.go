@@ -17,7 +17,7 @@ type inspectCmd struct {
 }
 
 func (inspectCmd) Help() string {
-	return `Shows what is in a file without loading it: architecture, metadata, tensors with type, shape and size, totals,
+	return `Shows the contents of a file without loading it: architecture, metadata, tensors with type, shape and size, totals,
 and the memory that the model takes when it runs.
 
 Examples:

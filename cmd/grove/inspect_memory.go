@@ -37,7 +37,7 @@ func (c *contents) addMemory(path string) {
 		m.Types = append(m.Types, typeMemory{t.Type.String(), t.As.String(), t.Tensors, t.File, t.Memory})
 		m.Bytes += t.Memory
 		if t.Type == numtype.F8_E4M3 || t.Type == numtype.NVFP4 {
-			c.note("%d tensors of %v become %v when the model is opened: grove convert --type q8_0 makes a file of it that takes less memory",
+			c.note("%d tensors of %v become %v when the model is opened: grove convert --type q8_0 writes a file that takes less memory",
 				t.Tensors, t.Type, t.As)
 		}
 	}

@@ -46,7 +46,7 @@ func readContents(path string, tensors, full bool) (*contents, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	case n == 0:
-		return nil, fmt.Errorf("%s: the file is empty: download or make it again", path)
+		return nil, fmt.Errorf("%s: the file is empty: download or write it again", path)
 	case bytes.HasPrefix(head[:n], []byte("GGUF")):
 		return readGGUF(path, tensors, full)
 	case n == 9 && head[8] == '{' || strings.HasSuffix(path, ".safetensors"):
@@ -54,7 +54,7 @@ func readContents(path string, tensors, full bool) (*contents, error) {
 	case bytes.HasPrefix(head[:n], []byte(torch.Magic)):
 		return readSafetensors(path, "PyTorch", tensors, full)
 	}
-	return nil, fmt.Errorf("%s: neither a GGUF, a safetensors nor a PyTorch file (it starts with %q): give one of those, or a Hugging Face folder", path, head[:min(n, 4)])
+	return nil, fmt.Errorf("%s: neither a GGUF, a safetensors nor a PyTorch file (it starts with %q): give one of these, or a Hugging Face folder", path, head[:min(n, 4)])
 }
 
 func readGGUF(path string, tensors, full bool) (*contents, error) {
@@ -83,7 +83,7 @@ func readGGUF(path string, tensors, full bool) (*contents, error) {
 	}
 	if n, ok := gguf.Get[uint64](f, model.PaddingKey); ok {
 		c.Padding = int64(n)
-		c.note("padded: %s of its parameters change nothing but what a pass costs", command.Count(c.Padding))
+		c.note("padded: %s of its parameters only add to the cost of a pass", command.Count(c.Padding))
 	}
 	for _, t := range f.Tensors {
 		c.Parts = max(c.Parts, t.Part+1)
@@ -242,7 +242,7 @@ func (c *contents) addConfig(data []byte, full bool) error {
 func (c *contents) noteHead(path string) {
 	text, err := heads.Describe(registry.Head{Name: path})
 	if err != nil {
-		c.note("a drafter's head that does not run here: %v", err)
+		c.note("it is a draft head that grove cannot run: %v", err)
 		return
 	}
 	c.note("a drafter's head. %s", text)

@@ -22,17 +22,17 @@ type cli struct {
 	command.Globals
 
 	Run      runCmd      `cmd:"" group:"generate" help:"Continue a prompt."`
-	Chat     chatCmd     `cmd:"" group:"generate" help:"Talk with a model."`
+	Chat     chatCmd     `cmd:"" group:"generate" help:"Chat with a model."`
 	Serve    serveCmd    `cmd:"" group:"generate" help:"Serve the HTTP APIs of OpenAI, Anthropic and Ollama."`
 	Demo     demoCmd     `cmd:"" group:"generate" help:"Show plain decoding and tree speculation side by side."`
 	Drafters draftersCmd `cmd:"" group:"generate" help:"List the drafters, or explain one."`
 	Adapt    adaptCmd    `cmd:"" group:"generate" help:"Show, export or delete what a draft head learned from generated text."`
 
 	Pull     pullCmd     `cmd:"" group:"models" help:"Fetch a model from the Hugging Face hub."`
-	List     listCmd     `cmd:"" group:"models" help:"List the models that were fetched."`
-	Rm       rmCmd       `cmd:"" group:"models" help:"Remove a model that was fetched."`
-	Inspect  inspectCmd  `cmd:"" group:"models" help:"Show what is in a model file or folder."`
-	Tokenize tokenizeCmd `cmd:"" group:"models" help:"Show the tokens of a text, or the text of tokens."`
+	List     listCmd     `cmd:"" group:"models" help:"List fetched models."`
+	Rm       rmCmd       `cmd:"" group:"models" help:"Remove a fetched model."`
+	Inspect  inspectCmd  `cmd:"" group:"models" help:"Show the contents of a model file or folder."`
+	Tokenize tokenizeCmd `cmd:"" group:"models" help:"Convert text to tokens, or tokens to text."`
 	Convert  convertCmd  `cmd:"" group:"models" help:"Convert between Hugging Face folders and GGUF files."`
 	Export   exportCmd   `cmd:"" group:"models" help:"Write a draft head for another engine."`
 	Quantize quantizeCmd `cmd:"" group:"models" help:"Write a GGUF file with smaller weights."`
@@ -42,9 +42,9 @@ type cli struct {
 	Eval  evalCmd  `cmd:"" group:"measure" help:"Measure how well a model predicts text."`
 	Train trainCmd `cmd:"" group:"measure" help:"Train draft heads for a model."`
 
-	Help       command.HelpCmd       `cmd:"" group:"help" help:"Explain grove, or a command."`
+	Help       command.HelpCmd       `cmd:"" group:"help" help:"Show help for grove or a command."`
 	Version    command.VersionCmd    `cmd:"" group:"help" help:"Print the version."`
-	Completion command.CompletionCmd `cmd:"" group:"help" help:"Print a script that completes commands in a shell."`
+	Completion command.CompletionCmd `cmd:"" group:"help" help:"Print a shell completion script."`
 	Complete   command.CompleteCmd   `cmd:"" hidden:"" name:"__complete"`
 }
 
@@ -59,7 +59,7 @@ var product = command.App{Name: "grove", Description: description, Page: "cli.md
 	}}
 }}
 
-const description = `Language models with tree speculation: the same text, several tokens at a time.
+const description = `Run language models with tree speculation: several tokens per pass, and the same text.
 
 grove drafts a tree of tokens, the model verifies the whole tree in one pass, and the longest path that the
 model agrees with is kept.

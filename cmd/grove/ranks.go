@@ -52,7 +52,7 @@ func (cmd *ranksCmd) Run(p *command.Program) error {
 	}
 	defer m.Close()
 	if m.Tokenizer == nil {
-		return fmt.Errorf("%s has no tokenizer: ranks are of a tokenizer's tokens", cmd.Model)
+		return fmt.Errorf("%s has no tokenizer, whose tokens would be ranked: give a model with one", cmd.Model)
 	}
 	ctx, stop := p.Context()
 	defer stop()
@@ -87,7 +87,7 @@ func (cmd *ranksCmd) Run(p *command.Program) error {
 			Kept      int `json:"kept"`
 		}{total, different, m.Config.Vocab, r.Kept})
 	}
-	fmt.Fprintf(p.Stdout, "%s: ranks of %d tokens, %d of them special\n%s, %d different\n", cmd.Out, len(r.Order),
+	fmt.Fprintf(p.Stdout, "%s: %d tokens ranked, %d of them special\n%s, %d different\n", cmd.Out, len(r.Order),
 		r.Kept, source, different)
 	return nil
 }

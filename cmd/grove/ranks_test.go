@@ -33,9 +33,9 @@ func TestRanks(t *testing.T) {
 		}
 	}
 	for say, args := range map[string][]string{
-		"is there already": {"ranks", counted, "--text", text},
-		"which text":       {"ranks", filepath.Join(dir, "b.gguf")},
-		"want 0 or more":   {"ranks", filepath.Join(dir, "b.gguf"), "--text", text, "--prompt", "0"},
+		"already exists": {"ranks", counted, "--text", text},
+		"which text":     {"ranks", filepath.Join(dir, "b.gguf")},
+		"want 0 or more": {"ranks", filepath.Join(dir, "b.gguf"), "--text", text, "--prompt", "0"},
 	} {
 		if code, _, err := runGrove("", args...); code == 0 || !strings.Contains(err, say) {
 			t.Errorf("grove %s: status %d, %q, want %q", strings.Join(args, " "), code, err, say)

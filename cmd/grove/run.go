@@ -19,16 +19,16 @@ type runCmd struct {
 	command.ModelFlags
 	command.GenerateFlags
 
-	Raw   bool    `help:"Continue the text as it is, without the chat template."`
-	Show  *string `help:"Draw the draft tree of every round on standard error." enum:"tree" placeholder:"tree"`
-	Stats bool    `help:"Decode plainly too, and print figures, speed-up and whether tokens are the same."`
+	Raw   bool    `help:"Continue the prompt as it is, without the chat template."`
+	Show  *string `help:"Draw the draft tree of each round on standard error." enum:"tree" placeholder:"tree"`
+	Stats bool    `help:"Decode plainly too; print statistics, speed-up and whether tokens match."`
 }
 
 func (runCmd) Help() string {
-	return `Prints the text as it is generated. A drafter proposes trees of tokens, and the model verifies a tree in one
+	return `Prints the text as it is generated. A drafter proposes trees of tokens, and the model verifies each tree in one
 pass. Every drafter gives the same text. On a terminal, drafted text is green.
 
-A model named with -m that has a chat template is asked through it: the prompt is a user's message.
+If the model named with -m has a chat template, the prompt is sent through it as a user's message.
 Without a prompt, grove run reads standard input, or opens grove chat on a terminal.
 
 Examples:
@@ -37,7 +37,7 @@ Examples:
     grove run qwen3-0.6b-q8_0.gguf "What is the capital of France?"
     grove run -m FILE --drafter lookup --file main.go "// the same file with comments:"
 
-With --json every line is an object: {"text","tokens","drafted"} for each round, at last {"done":true,"finish",...}.`
+With --json, every line is an object: {"text","tokens","drafted"} for each round, then {"done":true,"finish",...}.`
 }
 
 func (cmd *runCmd) Run(p *command.Program) error {
@@ -81,7 +81,7 @@ func (cmd *runCmd) Run(p *command.Program) error {
 		return err
 	}
 	if c != nil && c.Different >= 0 {
-		fmt.Fprintf(p.Stderr, "grove run: token %d differs from plain decoding's: this is a fault in grove, please report it\n", c.Different)
+		fmt.Fprintf(p.Stderr, "grove run: token %d differs from plain decoding's: this is a bug in grove, please report it\n", c.Different)
 		return command.ErrFailed
 	}
 	return nil
@@ -190,7 +190,7 @@ func (o *printer) finish(r *grove.Result, c *comparison, stats bool) error {
 	}
 	o.newline()
 	if o.all.Len() == 0 && r.Finish == grove.FinishEnd {
-		fmt.Fprintln(o.p.Stderr, "grove: the model ended without a word (--ignore-end lets it go on)")
+		fmt.Fprintln(o.p.Stderr, "grove: the model ended the text at once (--ignore-end lets it continue)")
 	}
 	switch {
 	case stats:

@@ -27,51 +27,51 @@ type serveCmd struct {
 	command.OpenFlags
 
 	Template    string `help:"File with a Jinja chat template, in place of the model's." placeholder:"FILE" group:"Model"`
-	Alias       string `help:"Name of the model for clients; default: the file's." placeholder:"NAME" group:"Model"`
-	ModelMemory string `help:"Memory that models may take together, such as 16G; 0 means what the machine or container has." default:"0" placeholder:"SIZE" group:"Model"`
+	Alias       string `help:"Name of the model for clients; default: the file's name." placeholder:"NAME" group:"Model"`
+	ModelMemory string `help:"Memory that all models together may take, such as 16G; 0 means what the machine or container has." default:"0" placeholder:"SIZE" group:"Model"`
 
-	KeepAlive *time.Duration `help:"Time until a model without requests is unloaded: 0 for at once, below 0 for never; default: never for one model, 5m for several." placeholder:"TIME" group:"Model"`
+	KeepAlive *time.Duration `help:"Time until a model without requests is unloaded: 0 means at once, below 0 never; default: never for one model, 5m for several." placeholder:"TIME" group:"Model"`
 
-	Drafter string `short:"d" help:"Drafter of requests that name none (see grove drafters)." default:"auto" placeholder:"NAME" group:"Speculation"`
+	Drafter string `short:"d" help:"Drafter for requests that name none (see grove drafters)." default:"auto" placeholder:"NAME" group:"Speculation"`
 
 	Host       string        `help:"Address to listen on (${default})." default:"127.0.0.1" placeholder:"HOST"`
 	Port       uint16        `help:"Port to listen on (${default}); 0 takes a free one." default:"8080" placeholder:"PORT"`
-	Keys       string        `help:"File of API keys, one a line; requests need one of them." placeholder:"FILE"`
-	CORS       []string      `name:"cors" help:"Let web pages of this origin call the server; * means all; may be repeated." placeholder:"ORIGIN"`
-	AllowHost  []string      `help:"Name by which clients without a key reach the server, beside addresses and localhost; *.NAME for those below it, * for any; may be repeated." placeholder:"NAME"`
+	Keys       string        `help:"File of API keys, one per line; requests must send one of them." placeholder:"FILE"`
+	CORS       []string      `name:"cors" help:"Let web pages from this origin call the server; * means any; may be repeated." placeholder:"ORIGIN"`
+	AllowHost  []string      `help:"Host name by which clients without a key may reach the server, besides IP addresses and localhost; *.NAME means its subdomains, * any name; may be repeated." placeholder:"NAME"`
 	TLSCert    string        `name:"tls-cert" help:"PEM file of the certificate, read again when it changes." placeholder:"FILE"`
 	TLSKey     string        `name:"tls-key" help:"PEM file of the certificate's key." placeholder:"FILE"`
-	Drain      time.Duration `help:"Time for requests to end after SIGTERM or Ctrl-C (${default})." default:"30s" placeholder:"TIME"`
-	AllowPull  bool          `help:"Let clients have models fetched from the hub (/api/pull)."`
-	LogPrompts bool          `help:"Write the bodies of requests into the log."`
-	NoStore    bool          `help:"Keep no responses of /v1/responses; without it the last 1,000, in 64 MiB."`
-	CutLine    []string      `sep:"none" help:"Leave lines of system messages that match this regular expression out of prompts; may be repeated." placeholder:"REGEXP"`
+	Drain      time.Duration `help:"Time for requests to finish after SIGTERM or Ctrl-C (${default})." default:"30s" placeholder:"TIME"`
+	AllowPull  bool          `help:"Let clients fetch models from the hub (/api/pull)."`
+	LogPrompts bool          `help:"Write request bodies to the log."`
+	NoStore    bool          `help:"Do not store responses of /v1/responses; by default the last 1,000 are kept, in 64 MiB at most."`
+	CutLine    []string      `sep:"none" help:"Drop lines of system messages that match this regular expression from prompts; may be repeated." placeholder:"REGEXP"`
 
-	Parallel     int            `help:"Requests computed at the same time; 0 means 64." default:"0" placeholder:"N" group:"Limits"`
-	Objective    map[string]int `help:"Priority of requests of an InferenceObjective of a gateway; may be repeated." placeholder:"NAME=N" group:"Limits"`
-	Queue        int            `help:"Requests that may wait (${default}); 0 means any number." default:"256" placeholder:"N" group:"Limits"`
-	CacheMemory  string         `help:"Memory for keys and values, such as 4G; 0 means no limit, but for kept prompts half of what is free." default:"0" placeholder:"SIZE" group:"Limits"`
-	CacheDir     string         `help:"Keep computed prompts in DIR too, where the next start finds them." placeholder:"DIR" group:"Limits"`
-	CacheDirSize string         `help:"Size of that folder, for each model (${default})." default:"16G" placeholder:"SIZE" group:"Limits"`
-	MaxBody      string         `help:"Size of a request (${default})." default:"16M" placeholder:"SIZE" group:"Limits"`
-	MaxPrompts   int            `help:"Prompts of a request (${default})." default:"64" placeholder:"N" group:"Limits"`
-	MaxN         int            `help:"Choices for a prompt (${default})." default:"16" placeholder:"N" group:"Limits"`
-	MaxStops     int            `help:"Stop strings of a request (${default})." default:"16" placeholder:"N" group:"Limits"`
-	MaxTokens    int            `help:"Tokens of a choice; 0 means until the context is full." default:"0" placeholder:"N" group:"Limits"`
-	MaxTime      time.Duration  `help:"Time of a request, waiting included (${default})." default:"1h" placeholder:"TIME" group:"Limits"`
+	Parallel     int            `help:"Requests that run at the same time; 0 means 64." default:"0" placeholder:"N" group:"Limits"`
+	Objective    map[string]int `help:"Priority of requests that a gateway marks with this InferenceObjective; may be repeated." placeholder:"NAME=N" group:"Limits"`
+	Queue        int            `help:"Requests that may wait in the queue (${default}); 0 means no limit." default:"256" placeholder:"N" group:"Limits"`
+	CacheMemory  string         `help:"Memory for the KV cache, such as 4G; 0 means no limit, except that kept prompts take at most half of the free memory." default:"0" placeholder:"SIZE" group:"Limits"`
+	CacheDir     string         `help:"Keep computed prompts in DIR too, for the next start." placeholder:"DIR" group:"Limits"`
+	CacheDirSize string         `help:"Maximum size of that folder, per model (${default})." default:"16G" placeholder:"SIZE" group:"Limits"`
+	MaxBody      string         `help:"Size of a request's body (${default})." default:"16M" placeholder:"SIZE" group:"Limits"`
+	MaxPrompts   int            `help:"Prompts per request (${default})." default:"64" placeholder:"N" group:"Limits"`
+	MaxN         int            `help:"Choices per prompt (${default})." default:"16" placeholder:"N" group:"Limits"`
+	MaxStops     int            `help:"Stop strings per request (${default})." default:"16" placeholder:"N" group:"Limits"`
+	MaxTokens    int            `help:"Tokens per choice; 0 means until the context is full." default:"0" placeholder:"N" group:"Limits"`
+	MaxTime      time.Duration  `help:"Time per request, waiting included (${default})." default:"1h" placeholder:"TIME" group:"Limits"`
 
 	base grove.Options // the options for opening models
 }
 
 func (serveCmd) Help() string {
 	return `Serves OpenAI's API (/v1/chat/completions, /v1/responses, /v1/completions, /v1/embeddings), Anthropic's
-(/v1/messages) and Ollama's (/api), with /health, /readyz and /metrics. At / it has a page for browsers: chat, draft trees, races with plain decoding.
-docs/serve.md describes endpoints and fields.
+(/v1/messages) and Ollama's (/api), with /health, /readyz and /metrics. At / is a web page with chat, draft trees and races against plain decoding.
+docs/serve.md describes the endpoints and fields.
 
-If there are several models, each is loaded when a request names it. A file grove.json next to them names their drafters.
+With several models, each is loaded when a request names it. A file grove.json in their folder names their draft models and heads.
 
-The server is ready when /readyz answers 200. SIGTERM or Ctrl-C lets requests finish; a second one ends them.
-The log goes to standard error, one line for each request, without prompts.
+The server is ready when /readyz answers 200. On SIGTERM or Ctrl-C it lets requests finish; a second one ends it at once.
+The log goes to standard error, one line per request. It has no prompts.
 
 Examples:
     grove serve
@@ -150,8 +150,8 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 		Time: cmd.MaxTime}
 	if _, err := netip.ParseAddr(cmd.Host); err != nil {
 		if cmd.Host == "" || strings.ContainsAny(cmd.Host, ":/[]*") {
-			return o, command.Usagef("--host %q: want an address or a name alone, such as 127.0.0.1, or 0.0.0.0 for all; "+
-				"--port has the port", cmd.Host)
+			return o, command.Usagef("--host %q: want only an address or a name, such as 127.0.0.1, or 0.0.0.0 for all addresses; "+
+				"the port goes in --port", cmd.Host)
 		}
 		o.Hosts = append(o.Hosts, cmd.Host)
 	}
@@ -190,7 +190,7 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 	case cmd.Drain < 0:
 		return o, command.Usagef("--drain %v: want 0 or more", cmd.Drain)
 	case (cmd.TLSCert == "") != (cmd.TLSKey == ""):
-		return o, command.Usagef("--tls-cert and --tls-key belong together: give both")
+		return o, command.Usagef("--tls-cert and --tls-key go together: give both")
 	case cmd.TLSCert != "":
 		if o.TLS, err = serve.LoadTLS(cmd.TLSCert, cmd.TLSKey, log); err != nil {
 			return o, fmt.Errorf("--tls-cert, --tls-key: %w", err)
@@ -259,13 +259,13 @@ func readKeys(path string) (keys []string, err error) {
 		switch {
 		case key == "" || strings.HasPrefix(key, "#"):
 		case strings.ContainsAny(key, " \t"):
-			return nil, fmt.Errorf("%s: a key has white space: put it, and each comment, on a line of its own", path)
+			return nil, fmt.Errorf("%s: a key contains white space: put each key and each comment on its own line", path)
 		default:
 			keys = append(keys, key)
 		}
 	}
 	if keys == nil {
-		return nil, fmt.Errorf("%s: it has no key: write one on a line", path)
+		return nil, fmt.Errorf("%s: the file has no key: write one per line", path)
 	}
 	return keys, nil
 }

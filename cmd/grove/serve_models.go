@@ -138,7 +138,7 @@ func (cmd *serveCmd) find(log *slog.Logger) (list []catalog.Model, err error) {
 	for flag, given := range map[string]bool{"--alias": cmd.Alias != "", "--template": cmd.Template != "",
 		"--draft-model": cmd.DraftModel != "", "--head": len(cmd.Head) > 0} {
 		if given {
-			return nil, command.Usagef("%s is for one model, and there are %d: grove.json next to the models names the drafters of each",
+			return nil, command.Usagef("%s is for one model, and there are %d: name the draft models and heads of each in grove.json in their folder",
 				flag, len(list))
 		}
 	}

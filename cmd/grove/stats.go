@@ -161,7 +161,7 @@ func printStats(w io.Writer, name string, r *grove.Result, c *comparison) error 
 		case c.Sampled:
 			same = "another sample (--accept rejection)"
 		case c.Different >= 0:
-			same = fmt.Sprintf("DIFFERENT tokens from number %d on", c.Different)
+			same = fmt.Sprintf("DIFFERENT tokens from token %d on", c.Different)
 		}
 		speedup := fmt.Sprintf("%.2f × plain decoding", c.speedup())
 		if c.speedup() == 0 {

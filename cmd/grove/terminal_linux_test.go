@@ -135,13 +135,13 @@ func TestRunOpensChat(t *testing.T) {
 
 // Ctrl-C at the prompt clears the line and keeps the chat, as an answer may have ended just before; twice it leaves.
 func TestInterruptAtPrompt(t *testing.T) {
-	const hint = "Ctrl-C once more, or Ctrl-D, leaves."
+	const hint = "Press Ctrl-C again, or Ctrl-D, to leave."
 	p := onTerminal(t, 80, 24, "chat", "-m", tiny(t), "-n", "5", "-t", "0")
 	p.await(t, "> ")
 	p.send(t, "\x1b[200~left\rout\x1b[201~ too\x1b[D\x1b[D\x03")
 	p.await(t, hint)
 	p.send(t, "kept\r/undo\r")
-	p.await(t, "taken back: kept")
+	p.await(t, "removed: kept")
 	for range 600 { // before its prompt the chat does not read keys, and Ctrl-C is a signal
 		if strings.HasSuffix(p.screen(), "> ") {
 			break
@@ -169,9 +169,9 @@ func TestPasteIntoChat(t *testing.T) {
 	for i, text := range []string{"What is \x1b[200~A\rsecond\x1b[201~?", "\x1b[200~B\r\nsecond\nthird\n\x1b[201~",
 		"What is \x1b[200~C\x1b[201~ and \x1b[200~D\rsecond\x1b[201~"} {
 		p.send(t, text+"\r/undo\r/again\r/undo\r")
-		p.await(t, []string{"taken back: What is A …", "taken back: B …", "taken back: What is C and D …"}[i])
+		p.await(t, []string{"removed: What is A …", "removed: B …", "removed: What is C and D …"}[i])
 		for range 600 {
-			if strings.Count(p.screen(), "there is nothing to take back") > i {
+			if strings.Count(p.screen(), "there is no turn to remove") > i {
 				break
 			}
 			time.Sleep(50 * time.Millisecond)
@@ -253,7 +253,7 @@ func TestFirstChat(t *testing.T) {
 			t.Errorf("status %d:\n%q", code, p.screen())
 		}
 	}
-	chat("n\r", "no assistant", own)
+	chat("n\r", "not an assistant", own)
 	size := command.Size(int64(len(gguf)))
 	for _, screen := range []string{chat("\r", size, firstLicence, os.Getenv("HF_ENDPOINT")), chat("", "was fetched before")} {
 		if strings.Contains(screen, own) {
@@ -262,7 +262,7 @@ func TestFirstChat(t *testing.T) {
 	}
 	t.Setenv("HF_HOME", t.TempDir())
 	t.Setenv("HF_HUB_OFFLINE", "1")
-	chat("", "no assistant", "HF_HUB_OFFLINE is set", own)
+	chat("", "not an assistant", "HF_HUB_OFFLINE is set", own)
 }
 
 // SIGTERM ends a chat that waits for a line, and the terminal is as before.

@@ -17,12 +17,12 @@ type tokenizeCmd struct {
 	command.PromptFlags
 
 	Model string `short:"m" env:"GROVE_MODEL" help:"GGUF file, Hugging Face folder, or ORG/REPO that grove pull fetched; default: grove's small model." placeholder:"FILE" hub:""`
-	Plain bool   `help:"Take names of control tokens as text, and add no token that begins or ends a text."`
-	IDs   bool   `name:"ids" help:"Read ids in place of text, and print the text that they stand for."`
+	Plain bool   `help:"Treat the names of control tokens as text, and add no BOS or EOS token."`
+	IDs   bool   `name:"ids" help:"Read token ids instead of text, and print their text."`
 }
 
 func (tokenizeCmd) Help() string {
-	return `Prints the tokens of a text: each id with its piece. With --ids it goes back, from ids to text.
+	return `Prints the tokens of a text: each id with its piece. With --ids, it prints the text of token ids.
 
 Examples:
     grove tokenize -m FILE "Hello, world!"
@@ -97,7 +97,7 @@ func parseIDs(text string, vocab int) ([]int32, error) {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n,[]", r) }) {
 		id, err := strconv.ParseInt(word, 10, 32)
 		if err != nil || id < 0 || id >= int64(vocab) {
-			return nil, command.Usagef("--ids: %q is no id: want numbers from 0 to %d", word, vocab-1)
+			return nil, command.Usagef("--ids: %q is not a token id: want numbers from 0 to %d", word, vocab-1)
 		}
 		ids = append(ids, int32(id))
 	}

@@ -40,7 +40,7 @@ type trainHeadCmd[F any, P interface {
 	train.HeadFlags
 }] struct {
 	overFlags
-	Verifier string `help:"What vLLM serves as the model, ORG/REPO or a folder, for the folder speculators; default: --model, if that is one, or what its file says it was made from." placeholder:"NAME" group:"Model"`
+	Verifier string `help:"For the folder speculators: model for vLLM to serve, ORG/REPO or a folder; default: --model, if it is one of these, or the source that its file names." placeholder:"NAME" group:"Model"`
 	Flags    F      `embed:""`
 }
 

@@ -43,11 +43,11 @@ type CommandLine struct {
 
 // Globals are the flags of all commands.
 type Globals struct {
-	Threads int         `help:"Worker threads (0 to 1024); 0 means one for each processor." default:"0" placeholder:"N"`
+	Threads int         `help:"Worker threads (0 to 1024); 0 means one per processor." default:"0" placeholder:"N"`
 	CPU     string      `name:"cpu" help:"Use kernels up to this level, such as avx2 (see ${name} version; also $$GROVE_CPU)." placeholder:"LEVEL"`
 	JSON    bool        `name:"json" help:"Print JSON."`
 	Color   string      `help:"Colour text: auto (on a terminal, unless NO_COLOR is set), always or never." enum:"auto,always,never" default:"auto" placeholder:"WHEN"`
-	Verbose bool        `short:"v" help:"Print more on standard error."`
+	Verbose bool        `short:"v" help:"Print more detail on standard error."`
 	Release versionFlag `name:"version" help:"Print the version."`
 }
 
@@ -155,7 +155,7 @@ func (p *Program) Parse(args []string) (k *kong.Context, c CommandLine, err erro
 	if err != nil {
 		panic(err) // the grammar itself is wrong
 	}
-	parser.Model.HelpFlag.Help = "Explain the command."
+	parser.Model.HelpFlag.Help = "Show help for the command."
 	defer func() {
 		if r := recover(); r != nil {
 			if _, ok := r.(ended); !ok {

@@ -17,7 +17,7 @@ import (
 )
 
 type HelpCmd struct {
-	Command []string `arg:"" optional:"" help:"The command to explain, such as run, or bench cost."`
+	Command []string `arg:"" optional:"" help:"The command, such as run or bench cost."`
 	Man     bool     `help:"Print the manual page of all commands, for man -l."`
 	Write   string   `hidden:"" help:"Write the pages of all commands into this folder."`
 }

@@ -31,12 +31,12 @@ type ModelFlags struct {
 
 // OpenFlags say how to open it, and what drafts for it.
 type OpenFlags struct {
-	DraftModel string   `hub:"" env:"GROVE_DRAFT_MODEL" help:"Small model with the same tokenizer, to draft with." placeholder:"FILE" group:"Model"`
+	DraftModel string   `hub:"" env:"GROVE_DRAFT_MODEL" help:"Small model with the same tokenizer to draft with." placeholder:"FILE" group:"Model"`
 	Head       []string `hub:"" env:"GROVE_HEADS" help:"Draft head made for the model; may be repeated." placeholder:"FILE" group:"Model"`
-	Adapt      string   `env:"GROVE_ADAPT" help:"Let all draft heads learn, as with +adapt; keep it in DIR." placeholder:"DIR" group:"Model"`
-	Learned    string   `env:"GROVE_LEARNED" help:"Keep what drafters learn while decoding in DIR." placeholder:"DIR" group:"Model"`
-	Memory     string   `env:"GROVE_MEMORY" help:"Keep what is generated in DIR, and draft from it later." placeholder:"DIR" group:"Model"`
-	Context    int      `help:"Maximum tokens of prompt and output; 0 means the model's limit." default:"0" placeholder:"N" group:"Model"`
+	Adapt      string   `env:"GROVE_ADAPT" help:"Let all draft heads learn, as with +adapt, and save them in DIR." placeholder:"DIR" group:"Model"`
+	Learned    string   `env:"GROVE_LEARNED" help:"Keep in DIR what drafters learn while decoding." placeholder:"DIR" group:"Model"`
+	Memory     string   `env:"GROVE_MEMORY" help:"Keep generated text in DIR, and draft from it later." placeholder:"DIR" group:"Model"`
+	Context    int      `help:"Maximum tokens of prompt and output together; 0 means the model's limit." default:"0" placeholder:"N" group:"Model"`
 
 	Name string `kong:"-"` // in the log
 
@@ -46,7 +46,7 @@ type OpenFlags struct {
 
 // KVFlag says which type caches store.
 type KVFlag struct {
-	KV string `name:"kv" env:"GROVE_KV" help:"Type of cached keys and values: f32, bf16, q8_0 or auto." enum:"auto,f32,bf16,q8_0," default:"auto" placeholder:"TYPE" group:"Model"`
+	KV string `name:"kv" env:"GROVE_KV" help:"Type of the KV cache: f32, bf16, q8_0 or auto." enum:"auto,f32,bf16,q8_0," default:"auto" placeholder:"TYPE" group:"Model"`
 }
 
 func (f KVFlag) Parse() (nn.KVType, error) {
@@ -61,7 +61,7 @@ func (f KVFlag) Parse() (nn.KVType, error) {
 type padFlags struct {
 	Pad        string `help:"Pad the model to about N parameters, such as 500M: same text, more work." placeholder:"N" group:"Model"`
 	PadType    string `help:"Type of the padding weights, such as bf16, q8_0 or q4_k." enum:"bf16,f16,q8_0,q6_k,q5_k,q4_k,q5_1,q5_0,q4_1,q4_0" default:"bf16" placeholder:"TYPE" group:"Model"`
-	PadExperts string `help:"Make each MLP into N experts, copies of it, of which a row uses K." placeholder:"N,K" group:"Model"`
+	PadExperts string `help:"Turn each MLP into N identical experts, of which each token uses K." placeholder:"N,K" group:"Model"`
 }
 
 // Open loads the model, showing its progress.

@@ -16,7 +16,7 @@ func NewFile(path string, force bool) error {
 	case err == nil && info.IsDir():
 		return Usagef("%s is a folder: name a file in it", path)
 	case err == nil && !force:
-		return fmt.Errorf("%s is there already: choose another name, or replace it with --force", path)
+		return fmt.Errorf("%s already exists: choose another name, or replace it with --force", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
