@@ -11,16 +11,16 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 )
 
-// AdaptOptions say how drafters with trained heads learn from what is generated, beside generating.
-// The text stays the same to the token; what changes is how much of it is drafted. See
+// AdaptOptions say how drafters with trained heads learn from generated text while the model
+// generates. The tokens stay the same; only how many of them are drafted changes. See
 // docs/adapt.md.
 type AdaptOptions struct {
-	// Dir is a folder that keeps what was learned until the model is opened again: a file for each
-	// head, which one open model uses at a time. Empty: Close forgets it.
+	// Dir is a folder that keeps what was learned for the next time the model is opened. It has a file for each head,
+	// which only one open model can use at a time. Empty: Close discards what was learned.
 	Dir string
 
-	Threads int  // processors that an update takes from decoding while it runs; 0: one
-	Frozen  bool // use what was learned before, and learn no more
+	Threads int  // processors that a running update takes from decoding; 0: one
+	Frozen  bool // use what was learned before, and learn nothing new
 }
 
 // adapter returns the adapter of the head that a drafter's text names. The first call makes it.
@@ -88,14 +88,14 @@ func (m *Model) adapterOf(drafter string) (*adapt.Adapter, error) {
 	case a != nil:
 		return a, nil
 	case m.drafting.adapt == nil:
-		return nil, optionf("Adapt", "no drafter learns without it but those with the modifier +adapt: open the model with it")
+		return nil, optionf("Adapt", "without it only drafters with the modifier +adapt learn: set it when opening the model")
 	}
 	return nil, optionf("Drafter", "%q has no head that can learn: name a drafter with a trained head", drafter)
 }
 
-// ExportHead writes the head of a drafter, as it now is, as a GGUF file that Options.Heads takes. A
-// model opened with that file drafts the same to the bit. The drafter, described as in
-// Request.Drafter, has the modifier +adapt, or the model was opened with Options.Adapt.
+// ExportHead writes the current head of a drafter to a GGUF file that Options.Heads takes. A model
+// opened with that file makes exactly the same drafts. The drafter, named as in Request.Drafter,
+// must have the modifier +adapt, or the model must have been opened with Options.Adapt.
 func (m *Model) ExportHead(drafter, path string) error {
 	a, err := m.adapterOf(drafter)
 	if err != nil {
@@ -109,7 +109,7 @@ func (f *drafting) closeAdapters() error {
 	var errs []error
 	for _, a := range f.adapters {
 		if err := a.Close(); err != nil {
-			errs = append(errs, fmt.Errorf("what the drafter learned: %w", err))
+			errs = append(errs, fmt.Errorf("saving what the drafter learned: %w", err))
 		}
 	}
 	f.adapters = nil

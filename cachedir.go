@@ -40,7 +40,7 @@ func (o *Options) setStore(e *engine.Options, file registry.Head, m *model.Model
 	e.Disk, err = pagestore.Open(o.CacheDir, cmp.Or(o.CacheDirSize, defaultCacheDirSize))
 	switch {
 	case errors.As(err, new(*filelock.HeldError)):
-		return optionf("CacheDir", "%v: give each model of each process a folder of its own", err)
+		return optionf("CacheDir", "%v: give each model of each process its own folder", err)
 	case err != nil:
 		return optionf("CacheDir", "%v: want a folder that can be written", err)
 	}

@@ -11,17 +11,17 @@ import (
 	"github.com/grovellm/grove/internal/callform"
 )
 
-// Message is one turn of a conversation: a role (system, user, assistant) and what it says.
+// Message is one turn of a conversation: a role (system, user, assistant) and its content.
 type Message = chat.Message
 
-// Chat answers a conversation, laid out by the chat template in the model's files. What messages say is text: the
-// name of a control token in one does not become that token. Control tokens that the template has around reasoning are
-// in the text of an answer, and earlier answers are laid out without such reasoning. See Generate.
+// Chat answers a conversation, laid out by the chat template in the model's files. Messages are plain text: the name
+// of a control token in a message does not become that token. The text of an answer includes the control tokens that
+// the template puts around reasoning; earlier answers are laid out without their reasoning. See Generate.
 func (m *Model) Chat(ctx context.Context, messages []Message, r Request) iter.Seq2[Chunk, error] {
 	return m.chat(ctx, messages, r)
 }
 
-// Chat is Model.Chat within the session: of a conversation that goes on, only what is new is read.
+// Chat is Model.Chat within the session: as a conversation continues, only its new part is computed.
 func (s *Session) Chat(ctx context.Context, messages []Message, r Request) iter.Seq2[Chunk, error] {
 	return s.alone(s.m.chat(ctx, messages, s.of(r)))
 }
@@ -79,11 +79,11 @@ func cutReasoning(messages []Message, marks callform.Marks) []Message {
 // tokenizeChat returns the tokens of a conversation as Chat reads it, up to the beginning of the answer.
 func tokenizeChat(layout *chat.Layout, messages []Message) ([]int32, error) {
 	if len(messages) == 0 {
-		return nil, optionf("Messages", "there are none: give at least one, of role user")
+		return nil, optionf("Messages", "the list is empty: give at least one message, with role user")
 	}
 	for i, msg := range messages {
 		if msg.Role == "" && msg.Extra == nil {
-			return nil, optionf(fmt.Sprintf("Messages[%d].Role", i), "it is empty: want system, user or assistant")
+			return nil, optionf(fmt.Sprintf("Messages[%d].Role", i), "the role is empty: want system, user or assistant")
 		}
 		if err := validText(fmt.Sprintf("Messages[%d].Content", i), msg.Content); err != nil {
 			return nil, err

@@ -42,7 +42,7 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 		switch {
 		case !f.set:
 		case field != "":
-			return nil, optionf(f.name, "%s is set as well: give one of them", field)
+			return nil, optionf(f.name, "%s is set too: set only one of them", field)
 		default:
 			field = f.name
 		}
@@ -56,7 +56,7 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 		case callform.Of(r.Tools.Form) == nil:
 			return nil, optionf("Tools", "Form is missing: take it from chat.Layout.CallForm")
 		case r.Grammar != "":
-			return nil, optionf("Grammar", "Tools is set as well: calls go together with JSONSchema or Regex")
+			return nil, optionf("Grammar", "Tools is set too: Tools can be combined only with JSONSchema or Regex")
 		case field == "":
 			field = "Tools"
 		}

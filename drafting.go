@@ -189,7 +189,7 @@ func (m *Model) saveLearned() {
 		return
 	}
 	if err := errors.Join(m.engine.Between(d.note), d.learned.save()); err != nil {
-		slog.Error("what drafters learned is not saved", "error", err)
+		slog.Error("cannot save what drafters learned", "error", err)
 	}
 }
 
@@ -228,11 +228,11 @@ func (m *Model) drafter(text string) (draft.Drafter, error) {
 // checkDrafter refuses a drafter that the engine cannot run.
 func (m *Model) checkDrafter(d draft.Drafter) error {
 	if !reflect.ValueOf(d).Comparable() {
-		return fmt.Errorf("its type %T cannot be compared: have its family's New return a pointer", d)
+		return fmt.Errorf("its type %T is not comparable: let its family's New return a pointer", d)
 	}
 	for _, p := range d.Pages() {
 		if !reflect.ValueOf(p).Comparable() {
-			return fmt.Errorf("the type %T of its pages cannot be compared: have Pages return pointers", p)
+			return fmt.Errorf("the type %T of its pages is not comparable: let Pages return pointers", p)
 		}
 	}
 	for _, layer := range d.Taps() {

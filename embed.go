@@ -11,24 +11,24 @@ import (
 	"github.com/grovellm/grove/internal/speculate"
 )
 
-// EmbedOptions say what an embedding is like.
+// EmbedOptions say how an embedding is computed.
 type EmbedOptions struct {
-	Last  bool // the state of the last token, as some models' files say, and not the mean of all tokens'
-	Width int  // how many numbers it keeps, from the first; 0: all
+	Last  bool // pool by the last token's state, as some models' files ask, instead of the mean of all tokens' states
+	Width int  // dimensions to keep, from the first; 0: all
 }
 
-// Embed returns the embedding of a text of tokens: the last hidden states of its tokens, after the final norm, pooled,
-// cut to the width asked for, and scaled to length 1. A model embeds one text at a time, beside its generations; the
-// text's keys and values are not counted by Options.CacheMemory.
+// Embed returns the embedding of a text of tokens: the last hidden states of its tokens, after the final norm,
+// pooled, cut to the width asked for, and scaled to length 1. A model embeds one text at a time, alongside its
+// generations. Options.CacheMemory does not count the text's keys and values.
 func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]float32, error) {
 	if err := m.checkTokens("Prompt", tokens); err != nil {
 		return nil, err
 	}
 	switch {
 	case o.Width < 0 || o.Width > m.m.Config.Hidden:
-		return nil, optionf("Width", "%d: want 1 to %d, or 0 for all numbers", o.Width, m.m.Config.Hidden)
+		return nil, optionf("Width", "%d: want 1 to %d, or 0 for all dimensions", o.Width, m.m.Config.Hidden)
 	case len(tokens) == 0:
-		return nil, optionf("Prompt", "it has no tokens: give some text")
+		return nil, optionf("Prompt", "the prompt has no tokens: give some text")
 	case len(tokens) > m.m.Context():
 		return nil, &ContextError{Need: len(tokens), Limit: m.m.Context()}
 	}

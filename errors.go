@@ -7,10 +7,10 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// OptionError says that a field of a Request or of Options has a value it cannot have.
+// OptionError says that a field of a Request or of Options has an invalid value.
 type OptionError struct {
-	Field  string // as Go spells it: MaxTokens, Sampling.TopP
-	Reason string // what is wrong, and what to give instead
+	Field  string // the Go field: MaxTokens, Sampling.TopP
+	Reason string // what is wrong, and which values are valid
 }
 
 func (e *OptionError) Error() string { return e.Field + ": " + e.Reason }
@@ -19,10 +19,10 @@ func optionf(field, format string, args ...any) error {
 	return &OptionError{field, fmt.Sprintf(format, args...)}
 }
 
-// ContextError says that a prompt does not fit into the model's context: its fields Need and Limit count tokens.
+// ContextError says that a prompt does not fit in the model's context. Its fields Need and Limit count tokens.
 type ContextError = model.ContextError
 
-// Errors of generations that do not begin: the queue of Options.Queue is full, or the model drains or is closed.
+// Errors of generations that cannot start: the queue (Options.Queue) is full, or the model is draining or closed.
 var (
 	ErrFull   = engine.ErrFull
 	ErrClosed = engine.ErrClosed

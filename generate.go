@@ -11,23 +11,23 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Chunk is what one round of a generation brought.
+// Chunk is the output of one round of a generation.
 type Chunk struct {
-	Text    string  // valid UTF-8; may lag behind the tokens while a character or a stop string could be under way
-	Pieces  []Piece // Text in pieces, by where it comes from
-	Tokens  []int32 // the tokens of the round, a token that ends the text included
-	Drafted int     // how many of them, from the first, were drafted; the others are the model's own
+	Text    string  // valid UTF-8; may lag behind the tokens while a character or a stop string may be incomplete
+	Pieces  []Piece // Text in pieces, drafted or not
+	Tokens  []int32 // the tokens of the round, including one that ends the text
+	Drafted int     // how many of them, counted from the first, were drafted; the model chose the others itself
 
 	Logprobs       []TokenLogprobs // of Tokens, where Request.Logprobs asked for them
-	PromptLogprobs []TokenLogprobs // in the first chunk alone, of the prompt's tokens; the first token has none: it is 0
+	PromptLogprobs []TokenLogprobs // only in the first chunk: of the prompt's tokens, the first of which has 0
 
-	Result *Result // how it all went, in the last chunk alone
+	Result *Result // the whole generation; only in the last chunk
 }
 
-// TokenLogprobs are the log-probabilities at one place of a text.
+// TokenLogprobs are the log-probabilities at one position of a text.
 type TokenLogprobs struct {
-	Logprob           // of the token that is there
-	Top     []Logprob // of the likeliest tokens, the likeliest first
+	Logprob           // of the token itself
+	Top     []Logprob // of the most probable tokens, the most probable first
 }
 
 // Logprob is a token's log-probability.
@@ -36,7 +36,7 @@ type Logprob struct {
 	Logprob float32
 }
 
-// Piece is text that was drafted and accepted, or the model's own.
+// Piece is a part of the text: drafted and accepted, or chosen by the model itself.
 type Piece struct {
 	Text    string
 	Drafted bool
@@ -47,28 +47,28 @@ type Result struct {
 	Text   string
 	Tokens []int32
 	Finish Finish
-	Stop   string // the stop string that ended it, if one did
+	Stop   string // the stop string that ended the generation, if one did
 	Stats  Stats
 
 	all speculate.Stats
 }
 
-// Stats say what a generation cost and what speculation brought.
+// Stats say what a generation cost and what speculation gained.
 type Stats struct {
 	Prompt int // tokens of the prompt
-	Reused int // of those, how many an earlier generation had computed
-	Tokens int // tokens generated: one after the prompt, then those of the rounds
+	Reused int // how many of them an earlier generation had computed
+	Tokens int // generated tokens: one after the prompt, then those of the rounds
 
 	Rounds   int // passes of the model after the prompt's
-	Drafted  int // drafted tokens that they verified
-	Accepted int // of those, how many the model chose
+	Drafted  int // drafted tokens verified in those passes
+	Accepted int // drafted tokens that the model accepted
 
 	Prefill time.Duration // passes of the prompt
 	First   time.Duration // from the start to the first token
 	Decode  time.Duration // from the first token to the last
 }
 
-// Tau is τ, the mean number of tokens that a pass brought; 1 in plain decoding.
+// Tau is τ, the mean number of tokens per pass; 1 in plain decoding.
 func (s *Stats) Tau() float64 {
 	if s.Rounds == 0 {
 		return 0
@@ -88,18 +88,18 @@ const (
 )
 
 var (
-	errNoTokenizer = errors.New("the model's file has no tokenizer: use tokens in place of text, or a file that has one (a folder's tokenizer.json, a GGUF file's tokenizer.ggml keys)")
-	errBusy        = errors.New("the session is generating already: one at a time, or use another session")
+	errNoTokenizer = errors.New("the model's file has no tokenizer: use tokens instead of text, or a file that has one (a folder's tokenizer.json, a GGUF file's tokenizer.ggml keys)")
+	errBusy        = errors.New("the session is already generating: wait until it ends, or use another session")
 )
 
-// Generate continues a prompt. It yields a chunk for each round as it comes, the last one with the Result; an
-// error ends it. Breaking out of the loop, or ending ctx, stops the work. Each range over what
-// Generate returns generates anew.
+// Generate continues a prompt. It yields a chunk as each round completes, the last one with the Result; an
+// error ends the sequence. Breaking out of the loop or ending ctx stops the generation. Each range over the
+// returned sequence starts a new generation.
 func (m *Model) Generate(ctx context.Context, prompt string, r Request) iter.Seq2[Chunk, error] {
 	return m.generateText(ctx, prompt, r)
 }
 
-// GenerateTokens is Generate for a prompt of tokens. It needs no tokenizer, and without one yields no text.
+// GenerateTokens is Generate for a prompt of tokens. It needs no tokenizer; without one, it yields no text.
 func (m *Model) GenerateTokens(ctx context.Context, prompt []int32, r Request) iter.Seq2[Chunk, error] {
 	return m.generate(ctx, prompt, r)
 }

@@ -23,59 +23,59 @@ import (
 
 // Options say how to open a model.
 type Options struct {
-	Threads int // workers of a pass; 0: as many as the program may use (GOMAXPROCS)
-	Context int // most tokens of prompt and output together; 0: what the model was made for
+	Threads int // worker threads; 0: as many as the program may use (GOMAXPROCS)
+	Context int // maximum tokens of prompt and output together; 0: the model's own limit
 
-	// Draft is the path of a draft model, a GGUF file or a Hugging Face folder, for drafters that run
-	// one. It is a small model with this model's tokenizer, and shares its workers. DraftGGUF is the
-	// same as the contents of a GGUF file.
+	// Draft is the path of a draft model, a GGUF file or a Hugging Face folder, for drafters that use
+	// one. It is a small model with this model's tokenizer, and shares its workers. DraftGGUF is a
+	// draft model as the contents of a GGUF file.
 	Draft     string
 	DraftGGUF []byte
 
 	// Heads are the paths of drafters' heads made for this model, each a GGUF file or a Hugging Face
-	// folder, for drafters that run one: a family takes the first of its kind. HeadGGUF are contents
-	// of GGUF files, which come after them.
+	// folder, for drafters that use one; each drafter takes the first of its kind. HeadGGUF are more
+	// heads, as the contents of GGUF files.
 	Heads    []string
 	HeadGGUF [][]byte
 
-	// OfferedHeads are contents of GGUF files of heads for several models. Without Heads and HeadGGUF
-	// the model takes those that were made for its weights, whatever file or type the weights come
-	// from.
+	// OfferedHeads are heads for several models, as the contents of GGUF files. Without Heads and
+	// HeadGGUF, the model takes those made for its weights, whatever file or type the weights are
+	// stored in.
 	OfferedHeads [][]byte
 
-	// Adapt, where it is set, lets all drafters with trained heads learn from what is generated;
-	// nil: those with the modifier +adapt do.
+	// Adapt, if set, lets all drafters with trained heads learn from generated text; nil: only
+	// those with the modifier +adapt learn.
 	Adapt *AdaptOptions
 
-	// Learned is a folder that keeps what drafters learn from what is generated, until the model is
-	// opened again: the weights of +text, how often drafts were accepted, and the heads of +adapt.
-	// Empty: Adapt's Dir, or else Close forgets them.
+	// Learned is a folder that keeps what drafters learn from generated text for the next time the
+	// model is opened: the weights of +text, acceptance rates, and the heads of +adapt. Empty:
+	// Adapt's Dir; if that is empty too, Close discards them.
 	Learned string
 
 	// KV is the type of cached keys and values: "f32"; "bf16", which takes half the memory; "q8_0",
 	// which takes a quarter; or "auto", its default, which is bf16 unless weights are F32 or F16.
 	KV string
 
-	ChatTemplate string // a Jinja template for Chat, in place of the one in the model's files
+	ChatTemplate string // a Jinja template for Chat that replaces the one in the model's files
 
 	// Generations share one engine. Parallel is how many it runs at the same time, 0: 64; Queue how many more may
-	// wait, 0: no limit; where one tenant has all places, others still get their share, until twice as many wait.
-	// CacheMemory bounds the memory of keys and values in bytes, 0: no limit. What finished generations leave there,
-	// for later prompts that begin alike, is dropped first; without a limit it takes half of the machine's free memory
-	// at most, or 256 MiB if that is more. The context is what CacheMemory holds of one text, where that is fewer tokens.
+	// wait, 0: no limit; if one tenant fills the queue, others may still wait, until twice as many do. CacheMemory
+	// bounds the memory of keys and values in bytes, 0: no limit. Prefixes that finished generations leave for later
+	// prompts are dropped first; without a limit they take at most half of the machine's free memory, or 256 MiB if
+	// that is more. If CacheMemory cannot hold one text of the whole context, the context is shorter.
 	Parallel, Queue int
 	CacheMemory     int64
 
-	// CacheDir is a folder that keeps what finished generations leave as well, but for those of sessions, for the
-	// model when it is opened again; empty: nothing is kept. CacheDirSize bounds it in bytes, 0: 16 GiB. One open
-	// model at a time may have the folder. Another build of the program begins anew.
+	// CacheDir is a folder that also keeps these prefixes, except those of sessions, for the next time the model
+	// is opened; empty: none are kept. CacheDirSize bounds it in bytes, 0: 16 GiB. Only one open model at a time
+	// can use the folder. A different build of the program starts with an empty one.
 	CacheDir     string
 	CacheDirSize int64
 
-	// Memory, where it is set, keeps what is generated, for drafters to draft from; nil: nothing is kept.
+	// Memory, if set, keeps generated text for drafters to draft from; nil: none is kept.
 	Memory *MemoryOptions
 
-	Progress func(done, total int64) // called as weights load, in bytes; may be nil
+	Progress func(done, total int64) // called while weights load, with bytes; may be nil
 
 	more inside.OpenOptions
 }
@@ -87,8 +87,8 @@ const maxThreads = 1024
 const readyMemory = engine.DefaultPrefixMemory / 2
 
 // Model is an open model. Any number of goroutines may generate with it at the same time: weights
-// are shared, each generation has a cache and memory of its own, and their passes take turns
-// on the model's workers. Close it after the last of them has ended.
+// are shared, each generation has a cache and memory of its own, and their passes take turns on the
+// model's workers. Close it after the last generation has ended.
 type Model struct {
 	m        *model.Model
 	layout   func() (*chat.Layout, error) // made on first use
@@ -101,13 +101,13 @@ type Model struct {
 	embedding   chan *model.Pass // for embeddings, one at a time; closed with the model
 }
 
-// Open loads the model at path: a GGUF file (the first part of a split one) or a Hugging Face folder.
+// Open loads the model at path: a GGUF file (if it is split, its first part) or a Hugging Face folder.
 func Open(path string, o Options) (*Model, error) {
 	return open(o, registry.Head{Name: path}, func(o model.Options) (*model.Model, error) { return model.Open(path, o) })
 }
 
 // OpenGGUF loads a model from the contents of a GGUF file, such as one that a program embeds; data must not change
-// meanwhile. name stands for its path in errors.
+// while the model is open. Errors show name in place of a path.
 func OpenGGUF(name string, data []byte, o Options) (*Model, error) {
 	return open(o, registry.Head{Name: name, Data: data}, func(o model.Options) (*model.Model, error) {
 		return model.OpenGGUF(name, data, o)
@@ -119,9 +119,9 @@ func OpenGGUF(name string, data []byte, o Options) (*Model, error) {
 func open(o Options, file registry.Head, target func(model.Options) (*model.Model, error)) (*Model, error) {
 	switch {
 	case o.Threads < 0 || o.Threads > maxThreads:
-		return nil, optionf("Threads", "%d: want 0 (one for each processor) to %d", o.Threads, maxThreads)
+		return nil, optionf("Threads", "%d: want 0 (one per processor) to %d", o.Threads, maxThreads)
 	case o.Context < 0:
-		return nil, optionf("Context", "%d: want 0 (what the model was made for) or more", o.Context)
+		return nil, optionf("Context", "%d: want 0 (the model's limit) or more", o.Context)
 	case o.more.Pad < 0:
 		return nil, optionf("Pad", "%d: want the parameters to reach, or 0 for no padding", o.more.Pad)
 	case o.more.PadExperts < 0:
@@ -140,7 +140,7 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 		return nil, optionf("CacheDirSize", "%d bytes: want more than 0, or 0 for %d", o.CacheDirSize,
 			int64(defaultCacheDirSize))
 	case o.Draft != "" && o.DraftGGUF != nil:
-		return nil, optionf("Draft", "DraftGGUF is set as well: give one of them")
+		return nil, optionf("Draft", "DraftGGUF is set too: set only one of them")
 	}
 	kv, err := nn.ParseKVType(o.KV)
 	if err != nil {
@@ -233,7 +233,7 @@ func newModel(m *model.Model, o engine.Options) (*Model, error) {
 		})}, nil
 }
 
-// Close closes the model and its draft models. No generation may be under way. A second time it does nothing.
+// Close closes the model and its draft models. No generation may be running. A second call does nothing.
 func (m *Model) Close() error {
 	m.engine.Close()
 	pass := <-m.embedding // wait for an embedding in progress to end
@@ -244,7 +244,7 @@ func (m *Model) Close() error {
 	return errors.Join(m.store.Close(), m.memories.close(), m.drafting.close(), m.m.Close())
 }
 
-// Target is the model's shape and tokenizer, as drafters know them, and makes drafters for it.
+// Target describes the model to drafters, by its shape and tokenizer, and makes drafters for it.
 func (m *Model) Target() draft.Target {
 	t := m.target()
 	return t.Public()
@@ -278,19 +278,19 @@ func init() {
 	inside.Adapter = func(m any, drafter string) (*adapt.Adapter, error) { return m.(insides).adapterOf(drafter) }
 }
 
-// Drain refuses new generations with ErrClosed, and waits for those under way until ctx ends. It returns ctx's error
-// if some are left. Embeddings go on.
+// Drain refuses new generations with ErrClosed, and waits until the running ones have ended or ctx ends. It returns
+// ctx's error if some are still running. Embeddings remain available.
 func (m *Model) Drain(ctx context.Context) error { return m.engine.Drain(ctx) }
 
-// Context is the most tokens that prompt and output may have together.
+// Context is the maximum number of tokens of prompt and output together.
 func (m *Model) Context() int { return m.engine.Context() }
 
-// Tokenizer is the model's own; nil where its file has none.
+// Tokenizer returns the model's tokenizer, or nil if its file has none.
 func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.m.Tokenizer }
 
-// Tokenize returns the tokens of a prompt as Generate reads it: with the token that begins a text, where
-// the model wants one and the prompt does not begin with its name, and with names of special tokens
-// taken as those tokens.
+// Tokenize returns the tokens of a prompt as Generate reads it: with a BOS token if the model expects
+// one and the prompt does not begin with its name, and with names of special tokens read as those
+// tokens.
 func (m *Model) Tokenize(prompt string) ([]int32, error) {
 	if err := validText("Prompt", prompt); err != nil {
 		return nil, err

@@ -252,7 +252,7 @@ func TestBusySession(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := grove.Collect(s.Generate(ctx, "b", grove.Request{})); err == nil ||
-			!strings.Contains(err.Error(), "generating already") {
+			!strings.Contains(err.Error(), "already generating") {
 			t.Errorf("a second generation in the session: %v", err)
 		}
 		break

@@ -104,7 +104,7 @@ func (l *learned) set(text string, weights, counts [][]float32) error {
 		from, to [][]float32
 	}{{"weights", from.Weights, weights}, {"counts", from.Counts, counts}} {
 		if !slices.EqualFunc(f.from, f.to, func(a, b []float32) bool { return len(a) == len(b) }) || !finite(f.from) {
-			return optionf("Learned", "%s: %s of drafter %q are not those of such a drafter: delete the file", l.path, f.field, text)
+			return optionf("Learned", "%s: the %s of drafter %q do not fit that drafter: delete the file", l.path, f.field, text)
 		}
 		for i := range f.from {
 			copy(f.to[i], f.from[i])

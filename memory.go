@@ -20,11 +20,11 @@ import (
 	"github.com/grovellm/grove/internal/engine"
 )
 
-// MemoryOptions say what is kept of the texts that were generated. Drafters that look at text, lookup and those with
-// +text, draft from it: what followed the same words before, often follows them again.
+// MemoryOptions say how much generated text is kept. Drafters that look at text, lookup and those with +text, draft
+// from it: words that followed a phrase before often follow it again.
 type MemoryOptions struct {
-	Dir    string // folder; empty: it is in memory alone
-	Tokens int    // kept of each tenant, the newest, and 16 times as many of all; 0: 10 million, about 80 MB
+	Dir    string // folder; empty: texts are kept only in memory
+	Tokens int    // newest tokens to keep for each tenant, and 16 times as many for all together; 0: 10 million, about 80 MB
 }
 
 // mostMemories bounds how many tenants' texts are open. To open another's, the least recently used
@@ -59,7 +59,7 @@ type memoryUse struct {
 func (u *memoryUse) add(context, tokens []int32) {
 	err := u.Add(context, tokens)
 	if before := u.logged.Swap(err != nil); err != nil && !before {
-		slog.Error("texts are not kept in files: make room, or see to the folder", "error", err)
+		slog.Error("cannot keep texts in files: free disk space, or check the folder", "error", err)
 	}
 }
 
@@ -95,7 +95,7 @@ func (m *Model) remembered(tenant string) (s *memoryUse, leave func(), err error
 	u := r.open[tenant]
 	if u == nil || u.failed != nil && u.users == 0 && time.Since(u.tried) > retryTime {
 		if err := r.closeIdle(); err != nil {
-			slog.Error("memory: texts of a tenant were not kept", "error", err)
+			slog.Error("memory: cannot keep the texts of a tenant", "error", err)
 		}
 		before := u
 		u = &memoryUse{tried: time.Now()}
@@ -103,7 +103,7 @@ func (m *Model) remembered(tenant string) (s *memoryUse, leave func(), err error
 		if u.failed != nil && before != nil {
 			u.Store = before.Store
 		} else if u.failed != nil {
-			slog.Error("memory: a tenant's texts are kept in memory alone", "error", u.failed)
+			slog.Error("memory: a tenant's texts are kept only in memory", "error", u.failed)
 			u.Store, _ = textstore.Open("", r.o.Tokens) // without a folder nothing fails
 		}
 		r.open[tenant] = u
@@ -219,8 +219,8 @@ func (r *memories) close() (err error) {
 	return err
 }
 
-// Remember adds a text to the texts of a tenant that drafters draft from, such as a document that
-// requests will be about. The model must have been opened with Options.Memory.
+// Remember adds a text, such as a document that requests will be about, to a tenant's texts that
+// drafters draft from. The model must have been opened with Options.Memory.
 func (m *Model) Remember(tenant, text string) error {
 	if m.memories == nil {
 		return optionf("Memory", "the model keeps no texts: open it with Options.Memory")

@@ -118,7 +118,7 @@ func TestMemoryFolderFailsLater(t *testing.T) {
 	for i, s := range []*textstore.Store{good, bad, bad, good, bad} {
 		u.Store = s
 		u.add(nil, []int32{1, 2, 3})
-		if n, want := strings.Count(log.String(), "not kept in files"), []int{0, 1, 1, 1, 2}[i]; n != want {
+		if n, want := strings.Count(log.String(), "cannot keep texts in files"), []int{0, 1, 1, 1, 2}[i]; n != want {
 			t.Errorf("after %d texts the log has %d lines, want %d:\n%s", i+1, n, want, &log)
 		}
 	}

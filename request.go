@@ -18,66 +18,66 @@ type Sampling = sample.Params
 
 // Request says what to generate.
 type Request struct {
-	MaxTokens int      // generate at most so many tokens; 0: until the context is full
-	Stop      []string // end before any of these, at most 64 of 4096 bytes each; they may span tokens
+	MaxTokens int      // maximum tokens to generate; 0: until the context is full
+	Stop      []string // strings to end before, at most 64 of up to 4096 bytes each; they may span tokens
 	turnEnds  []string // additional ones, from the layout of a conversation
 
-	Sampling Sampling // without PenaltyLast and PenaltyFrom, presence and frequency penalties count the output alone
+	Sampling Sampling // without PenaltyLast and PenaltyFrom, presence and frequency penalties count only the output
 
-	// Drafter proposes the trees that are verified. "auto" is the best that the model was opened with. Others are named
-	// with options after a colon and modifiers after a plus: "lookup:min=3", "eagle3:tree=best-first+text"; see
-	// draft.Families. Empty or "plain" decodes plainly. The text is the same with each.
+	// Drafter names the drafter that proposes trees. "auto" is the best that the model was opened with. Options
+	// follow a colon, modifiers a plus: "lookup:min=3", "eagle3:tree=best-first+text"; see draft.Families. Empty or
+	// "plain" decodes plainly. The text is the same with every drafter.
 	Drafter string
-	Budget  int // nodes of a draft tree at most, root included; 0: a default
+	Budget  int // maximum nodes of a draft tree, root included; 0: a default
 
-	// Uncontrolled speculates in every round, with whole budgets. Otherwise a controller, which learns with every
-	// generation what passes cost and what drafts are worth, takes as much of a tree as pays, and decodes plainly where
-	// nothing does.
+	// Uncontrolled speculates in every round, with the whole budget. Otherwise a controller, which learns from every
+	// generation what passes cost and which drafts are accepted, verifies only as much of a tree as pays off, and
+	// decodes plainly if nothing does.
 	Uncontrolled bool
 
-	// Predict is text that much of the output is expected to repeat, such as the file that is being
-	// edited. Drafters that can use it do. PredictTokens is the same in tokens, for callers who have those.
+	// Predict is text that much of the output is expected to repeat, such as the file that is being edited.
+	// Drafters that can use it do. PredictTokens is the same as tokens.
 	Predict       string
 	PredictTokens []int32
 
-	// Grammar, JSONSchema and Regex, of which one may be set, say what the whole output must match: a
-	// grammar in GBNF as llama.cpp writes it, a JSON schema (draft 2020-12), or a regular expression
-	// in Go's syntax. Tokens that cannot go on such a text count as minus infinity before sampling
-	// options apply. The model may end the text where it matches; where it can match nothing longer
-	// the generation ends with FinishStop. An output that MaxTokens or Stop cuts short need not match.
-	// Drafters propose the text that the grammar forces, and the output is the same with each.
-	// docs/serve.md says which schemas are refused.
+	// Grammar, JSONSchema and Regex, only one of which may be set, say what the whole output must
+	// match: a grammar in GBNF as llama.cpp writes it, a JSON schema (draft 2020-12), or a regular
+	// expression in Go's syntax. Tokens that cannot continue such a text get a logit of minus infinity
+	// before sampling options apply. The model may end the text where it matches; if no longer text
+	// can match, the generation ends with FinishStop. An output that MaxTokens or Stop cuts short need
+	// not match. Drafters also propose text that the grammar forces; the output is the same with every
+	// drafter. docs/serve.md says which schemas are refused.
 	Grammar    string
 	JSONSchema string
 	Regex      string
 
-	// Tools lets the output be text and calls of functions; with JSONSchema or Regex, calls or what
-	// these say. Reasoning lets a constrained output begin with reasoning between the marks that the
-	// model's chat template has, or <think> and </think>; ReasoningOpen says that the prompt ends with the
-	// first. ReasoningBudget, where it is not 0, ends reasoning after so many tokens of output, constrained
-	// or not; below 0 at once. Stop strings count behind reasoning, unless StopInReasoning is set.
+	// Tools lets the output contain text and function calls; with JSONSchema or Regex, either calls or
+	// matching text. Reasoning lets a constrained output begin with reasoning between the marks of the
+	// model's chat template, or <think> and </think>; ReasoningOpen says that the prompt ends with the
+	// opening mark. ReasoningBudget, if not 0, ends reasoning after that many output tokens, constrained or
+	// not; below 0, at once. Stop strings apply after reasoning, unless StopInReasoning is set.
 	Tools                    *Tools
 	Reasoning, ReasoningOpen bool
 	ReasoningBudget          int
 	StopInReasoning          bool
 
-	// Logprobs asks for the log-probability of every token, and of the TopLogprobs likeliest tokens at its place (0 to
-	// 20): logarithms of the softmax of the model's logits, before grammar, temperature, penalties and biases.
-	// PromptLogprobs asks for the same of the prompt's tokens, which computes the whole prompt anew;
-	// with MaxTokens 1 the prompt may fill the context.
+	// Logprobs asks for the log-probability of every token, and of the TopLogprobs most probable tokens at its
+	// position (0 to 20): logarithms of the softmax of the model's logits, before grammar, temperature, penalties and
+	// biases. PromptLogprobs asks for those of the prompt's tokens too, and so computes the whole prompt again; with
+	// MaxTokens 1 the prompt may fill the context.
 	Logprobs       bool
 	TopLogprobs    int
 	PromptLogprobs bool
 
-	// Requests of a higher Priority start first. Those of one Tenant share the beginnings of their
-	// prompts, and tenants share the machine evenly. Of a tenant's requests, the one whose first
-	// token has the earliest Deadline starts first; nothing ends at a deadline.
+	// Requests with a higher Priority start first. Requests of one Tenant share prompt prefixes,
+	// and tenants share the machine evenly. Of a tenant's requests, the one whose first token has
+	// the earliest Deadline starts first; no request is ended at its deadline.
 	Priority int
 	Tenant   string
 	Deadline time.Time
 	session  string // name of the session, which replaces the tenant there
 
-	IgnoreEnd bool // go on after the model's end-of-text token, for measurements
+	IgnoreEnd bool // continue past the model's end-of-text token, for measurements
 
 	more inside.RequestOptions
 }
@@ -87,10 +87,10 @@ type Tools struct {
 	List     []Tool
 	Form     *chat.CallForm // how the model writes calls: see chat.Layout.CallForm
 	Required bool           // at least one call, and no text before it
-	Single   bool           // one call at most
+	Single   bool           // at most one call
 }
 
-// Tool is a function.
+// Tool is a function that the model may call.
 type Tool struct {
 	Name       string
 	Parameters string // JSON schema of its arguments; empty for any object
@@ -121,7 +121,7 @@ func (r *Request) validate() error {
 	case r.TopLogprobs < 0 || r.TopLogprobs > maxTopLogprobs:
 		return optionf("TopLogprobs", "%d: want 0 to %d", r.TopLogprobs, maxTopLogprobs)
 	case r.TopLogprobs > 0 && !r.Logprobs && !r.PromptLogprobs:
-		return optionf("TopLogprobs", "%d: it needs Logprobs or PromptLogprobs", r.TopLogprobs)
+		return optionf("TopLogprobs", "%d: set Logprobs or PromptLogprobs too", r.TopLogprobs)
 	case len(r.Stop) > maxStops:
 		return optionf("Stop", "%d strings: want at most %d", len(r.Stop), maxStops)
 	}

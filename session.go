@@ -20,21 +20,21 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Session is a place for generations that follow each other, such as the turns of a conversation. Generations of a
-// model share what they computed of prompts that begin alike; a session's share it with each other alone, and Close
-// drops it. The tokens are the same as without a session. One generation uses it at a time.
+// Session is for generations that follow each other, such as the turns of a conversation. Generations of a model
+// share the computed prefixes of their prompts; those of a session share only with each other, and Close drops the
+// prefixes. The tokens are the same as without a session. One generation uses it at a time.
 type Session struct {
 	m    *Model
 	name string // part of its requests' tenant
 	busy atomic.Bool
 }
 
-// NewSession returns an empty session. Close it to give its memory back to the model.
+// NewSession returns an empty session. Close it to return its memory to the model.
 func (m *Model) NewSession() *Session {
 	return &Session{m: m, name: "session " + rand.Text()}
 }
 
-// Close gives the session's memory back. No generation may be under way.
+// Close frees the session's memory. None of its generations may be running.
 func (s *Session) Close() { s.m.engine.Forget(s.name) }
 
 // Generate is Model.Generate within the session.
@@ -301,16 +301,16 @@ func (m *Model) check(prompt []int32, r *Request) error {
 	}
 	for token := range r.Sampling.LogitBias {
 		if vocab := m.m.Config.Vocab; int(token) >= vocab {
-			return optionf("Sampling.LogitBias", "token %d: this model's tokens go from 0 to %d", token, vocab-1)
+			return optionf("Sampling.LogitBias", "token %d: this model's token ids go from 0 to %d", token, vocab-1)
 		}
 	}
 	switch {
 	case len(prompt) == 0:
-		return optionf("Prompt", "it has no tokens: give some text")
+		return optionf("Prompt", "the prompt has no tokens: give some text")
 	case len(prompt) > m.Context(), len(prompt) == m.Context() && !(r.PromptLogprobs && r.MaxTokens == 1):
 		return &ContextError{Need: len(prompt) + 1, Limit: m.Context()}
 	case r.Predict != "" && r.PredictTokens != nil:
-		return optionf("Predict", "PredictTokens is set as well: give one of them")
+		return optionf("Predict", "PredictTokens is set too: set only one of them")
 	case m.m.Tokenizer == nil && (len(r.Stop) > 0 || r.Predict != ""):
 		return errNoTokenizer
 	}
@@ -322,7 +322,7 @@ func (m *Model) checkTokens(field string, tokens []int32) error {
 	vocab := m.m.Config.Vocab
 	for i, token := range tokens {
 		if token < 0 || int(token) >= vocab {
-			return optionf(field, "token %d is %d: this model's go from 0 to %d", i, token, vocab-1)
+			return optionf(field, "token %d is %d: this model's ids go from 0 to %d", i, token, vocab-1)
 		}
 	}
 	return nil
