@@ -32,7 +32,7 @@ func TestServeModels(t *testing.T) {
 		"is for one model":      {"-m", dir, "--alias", "x"},
 		"have the same":         {"-m", dir, "-m", filepath.Join(dir, "a.gguf")},
 		"larger --model-memory": {"-m", filepath.Join(dir, "a.gguf"), "--model-memory", "1M"},
-		"there is no model":     {"-m", t.TempDir()},
+		"no model found":        {"-m", t.TempDir()},
 		"--model-memory \"x\"":  {"-m", dir, "--model-memory", "x"},
 	} {
 		if code, _, stderr := runGrove("", append([]string{"serve", "--port", "0"}, args...)...); code == command.ExitOK ||

@@ -163,7 +163,7 @@ func (c *Client) Remove(n Name) (freed int64, err error) {
 		}
 		lock, err := filelock.Take(path)
 		if held := new(filelock.HeldError); errors.As(err, &held) {
-			return 0, fmt.Errorf("%s fetches from it: end that first", held.Holder())
+			return 0, fmt.Errorf("%s is fetching from it: stop that first", held.Holder())
 		} else if err != nil {
 			return 0, err
 		}

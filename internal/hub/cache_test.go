@@ -162,7 +162,7 @@ func TestRemoveLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Remove(Name{Repo: testRepo}); err == nil || !strings.Contains(err.Error(), "fetches from it") {
+	if _, err := c.Remove(Name{Repo: testRepo}); err == nil || !strings.Contains(err.Error(), "fetching from it") {
 		t.Error(err)
 	}
 	if err := lock.Release(); err != nil {

@@ -171,7 +171,7 @@ func (m *Model) Whole() error {
 		}
 	}
 	if have != m.parts && have != m.parts+beyond {
-		return fmt.Errorf("%s: %d of %d parts are there", m.Path, have, m.parts)
+		return fmt.Errorf("%s: only %d of %d parts are there: fetch the others", m.Path, have, m.parts)
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (m *Model) Whole() error {
 func Choose(files []File, what string) (Model, error) {
 	list := Models(files)
 	if len(list) == 0 {
-		return Model{}, fmt.Errorf("there is no model: neither a GGUF file nor a folder with config.json and weights")
+		return Model{}, fmt.Errorf("no model found: neither a GGUF file nor a folder with config.json and weights")
 	}
 	rank := func(m Model) int { // the best model has the lowest rank
 		switch at := slices.Index(preferred, m.Type); {

@@ -99,11 +99,11 @@ func (d *download) fetch(ctx context.Context, path string) error {
 			return err
 		}
 		if begin == 0 { // all of it came from the hub
-			err := fmt.Errorf("%s: the hub sent other bytes than it lists (hash %s): they were removed; try again later",
+			err := fmt.Errorf("%s: the hub sent data that does not match its hash (%s): it was removed; try again later",
 				d.file.Path, d.file.Hash)
 			return errors.Join(err, f.Close(), os.Remove(part))
 		}
-		d.notef("%s: the part that was there is wrong: fetching all of it", d.file.Path)
+		d.notef("%s: the part fetched before is damaged: fetching all of it", d.file.Path)
 		d.counter.restart(d.file.Size-begin, begin)
 		begin = 0
 	}
@@ -233,7 +233,7 @@ func (d *download) request(ctx context.Context, w io.Writer, from, to int64) (n 
 		got := b.Header.Get("Content-Range")
 		begin, whole, _ := strings.Cut(got, "/")
 		if !strings.HasPrefix(begin, fmt.Sprintf("bytes %d-", from)) || whole != "*" && whole != fmt.Sprint(d.file.Size) {
-			return 0, fatal{fmt.Errorf("the server sends range %q in place of bytes %d to %d of %d", got, from, to-1, d.file.Size)}
+			return 0, fatal{fmt.Errorf("the server sent range %q instead of bytes %d to %d of %d", got, from, to-1, d.file.Size)}
 		}
 		d.ranges.Store(true)
 		etag := b.Header.Get("ETag")
@@ -242,7 +242,7 @@ func (d *download) request(ctx context.Context, w io.Writer, from, to int64) (n 
 		}
 		d.at.CompareAndSwap(at, &place{b.Request.URL.String(), etag})
 	case b.ContentLength >= 0 && b.ContentLength != d.file.Size:
-		return 0, fatal{fmt.Errorf("the server sends %d bytes, the hub lists %d", b.ContentLength, d.file.Size)}
+		return 0, fatal{fmt.Errorf("the server sent %d bytes, but the hub lists %d", b.ContentLength, d.file.Size)}
 	default: // the whole file: the server does not support ranges, or the file has changed, which the hash will reveal
 		if _, err := io.CopyN(io.Discard, b, from); err != nil {
 			return 0, early(err)

@@ -26,7 +26,7 @@ type busy struct {
 	after  time.Duration // 0: not stated
 }
 
-func (b busy) Error() string { return "the hub answers " + b.status }
+func (b busy) Error() string { return "the hub answered " + b.status }
 
 var errStalled = errors.New("the connection stalled")
 
@@ -60,7 +60,7 @@ func (c *Client) retry(ctx context.Context, tries int, try func() (moved bool, e
 		if errors.As(err, &b) && b.after > 0 {
 			wait = b.after
 			if wait > longestWait {
-				return fmt.Errorf("%w: it asks to wait %v: run the command again then", err, wait.Round(time.Second))
+				return fmt.Errorf("%w and asks to wait %v: run the command again after that", err, wait.Round(time.Second))
 			}
 		}
 		c.notef("%v: trying again in %v", err, wait.Round(time.Second/10))
@@ -75,7 +75,7 @@ func (c *Client) retry(ctx context.Context, tries int, try func() (moved bool, e
 // redirect follows redirects, but hides the token from other hosts.
 func (c *Client) redirect(r *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
-		return fatal{errors.New("the hub redirects without end")}
+		return fatal{errors.New("the hub redirects endlessly")}
 	}
 	if !c.trusted(r.URL) {
 		r.Header.Del("Authorization")
@@ -165,17 +165,17 @@ func (c *Client) refused(r *http.Response) error {
 	case s == http.StatusRequestTimeout || s == http.StatusTooEarly || s == http.StatusTooManyRequests || s >= 500:
 		return busy{r.Status, retryAfter(r.Header)}
 	case code == "GatedRepo":
-		return fatal{fmt.Errorf("its owner gives access on request: ask on %s, and set HF_TOKEN to your token", c.Endpoint)}
+		return fatal{fmt.Errorf("access is granted on request: ask on %s, and set HF_TOKEN to your token", c.Endpoint)}
 	case s == http.StatusUnauthorized && c.Token == "":
 		return fatal{errors.New("there is no such repository, or it is private: check the name, or set HF_TOKEN to your token")}
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
-		return fatal{fmt.Errorf("the hub answers %s: your token does not give access: check the name and HF_TOKEN", r.Status)}
+		return fatal{fmt.Errorf("the hub answered %s: your token does not give access: check the name and HF_TOKEN", r.Status)}
 	case s == http.StatusNotFound && code == "EntryNotFound":
 		return fatal{errors.New("the hub has no such file")}
 	case s == http.StatusNotFound:
 		return fatal{errors.New("the hub has no such repository: check the name")}
 	}
-	return fatal{fmt.Errorf("the hub answers %s", r.Status)}
+	return fatal{fmt.Errorf("the hub answered %s", r.Status)}
 }
 
 // resetPattern matches the end of RateLimit, such as "api";r=0;t=55, for a caller who may send no more requests for t

@@ -76,10 +76,10 @@ func (c *Client) List(ctx context.Context, repo string) (*Listing, error) {
 // such as one with a colon on Windows. Other files of the repository may have such names.
 func (f *File) check() error {
 	if !filepath.IsLocal(filepath.FromSlash(f.Path)) {
-		return fmt.Errorf("the hub lists a file %q, which is outside of the repository or no path of this system", f.Path)
+		return fmt.Errorf("the hub lists a file %q, which is outside the repository or not a valid path on this system", f.Path)
 	}
 	if f.Size < 0 || !hashPattern.MatchString(f.Hash) {
-		return fmt.Errorf("%s: the hub gives neither size nor hash, so the file cannot be verified", f.Path)
+		return fmt.Errorf("%s: the hub gives no size or hash, so the file cannot be verified", f.Path)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func isWeights(path string) bool {
 func makeFolders(paths ...string) error {
 	for _, path := range paths {
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			return fmt.Errorf("%w: name a folder for models that can be written with HF_HUB_CACHE", err)
+			return fmt.Errorf("%w: set HF_HUB_CACHE to a writable folder for models", err)
 		}
 	}
 	return nil
@@ -128,7 +128,7 @@ func (c *Client) checkSpace(repo string, need int64) error {
 		return err
 	}
 	if need > free {
-		return fmt.Errorf("%s: %s are to be fetched, but the disk of %s has %s: free %s (%s), or set HF_HUB_CACHE to a folder "+
+		return fmt.Errorf("%s: the fetch needs %s, but the disk of %s has only %s free: free %s (%s), or set HF_HUB_CACHE to a folder "+
 			"on another disk", repo, size(need), c.Cache, size(free), size(need-free), howToFree)
 	}
 	return nil
@@ -203,7 +203,7 @@ func (c *Client) lock(ctx context.Context, repo, hash string) (*filelock.Lock, e
 			return lock, err
 		}
 		if !said {
-			c.notef("waiting for %s, which fetches the same file", held.Holder())
+			c.notef("waiting for %s, which is fetching the same file", held.Holder())
 		}
 		select {
 		case <-time.After(c.pause):

@@ -55,10 +55,10 @@ func TestLies(t *testing.T) {
 		"a wrong byte": {func(h *fakeHub) {
 			once := new(sync.Once)
 			h.wrap = func(w http.ResponseWriter, _ *http.Request) http.ResponseWriter { return &flip{w, once} }
-		}, "other bytes than it lists"},
+		}, "does not match its hash"},
 		"another file of the same length": {func(h *fakeHub) {
 			h.files["a.gguf"] = strings.NewReader(noise(5000, 77))
-		}, "other bytes than it lists"},
+		}, "does not match its hash"},
 		"a shorter file": {func(h *fakeHub) {
 			h.files["a.gguf"] = strings.NewReader(noise(4000, 1))
 			h.answer = func(v map[string]any) { lfsOf(v)["size"] = 5000 }
@@ -67,23 +67,23 @@ func TestLies(t *testing.T) {
 			h.files["a.gguf"] = strings.NewReader(noise(6000, 1))
 			h.answer = func(v map[string]any) { lfsOf(v)["size"] = 5000 }
 		}, "of 5000"},
-		"a shorter whole file": {func(h *fakeHub) { h.answerWhole(noise(4000, 1)) }, "sends 4000 bytes, the hub lists 5000"},
-		"a longer whole file":  {func(h *fakeHub) { h.answerWhole(noise(6000, 1)) }, "sends 6000 bytes, the hub lists 5000"},
+		"a shorter whole file": {func(h *fakeHub) { h.answerWhole(noise(4000, 1)) }, "sent 4000 bytes, but the hub lists 5000"},
+		"a longer whole file":  {func(h *fakeHub) { h.answerWhole(noise(6000, 1)) }, "sent 6000 bytes, but the hub lists 5000"},
 		"a longer list": {func(h *fakeHub) {
 			h.answer = func(v map[string]any) { lfsOf(v)["size"] = 5001 }
 		}, "of 5001"},
 		"a hash": {func(h *fakeHub) {
 			h.answer = func(v map[string]any) { lfsOf(v)["sha256"] = strings.Repeat("0", 64) }
-		}, "other bytes than it lists"},
+		}, "does not match its hash"},
 		"no hash": {func(h *fakeHub) { h.answer = func(v map[string]any) { lfsOf(v)["sha256"] = "../../x" } },
 			"cannot be verified"},
 		"no size":          {func(h *fakeHub) { h.answer = func(v map[string]any) { lfsOf(v)["size"] = -1 } }, "cannot be verified"},
 		"no commit":        {func(h *fakeHub) { h.answer = func(v map[string]any) { v["sha"] = "../.." } }, "as the commit"},
-		"a path outside":   {func(h *fakeHub) { h.move("../../a.gguf") }, "outside of the repository"},
-		"an absolute path": {func(h *fakeHub) { h.move("/a.gguf") }, "outside of the repository"},
+		"a path outside":   {func(h *fakeHub) { h.move("../../a.gguf") }, "outside the repository"},
+		"an absolute path": {func(h *fakeHub) { h.move("/a.gguf") }, "outside the repository"},
 		"other paths":      {func(h *fakeHub) { h.add("/runs/17:30:11", strings.NewReader("x")) }, ""},
-		"another range":    {header("Content-Range", is("bytes 7-1023/5000")), "in place of bytes"},
-		"no range":         {header("Content-Range", is("")), "in place of bytes"},
+		"another range":    {header("Content-Range", is("bytes 7-1023/5000")), "instead of bytes"},
+		"no range":         {header("Content-Range", is("")), "instead of bytes"},
 		"unknown length": {header("Content-Range", func(i int64) string { return fmt.Sprintf("bytes %d-9/*", (i-1)*1024) }),
 			""},
 		"another ETag each": {header("ETag", func(i int64) string { return fmt.Sprintf(`"%d"`, i) }), ""},
@@ -175,11 +175,11 @@ func TestRefusals(t *testing.T) {
 	}{
 		{401, "", 0, "", "or set HF_TOKEN"},
 		{401, "", 0, "t", "your token does not give access"},
-		{403, "X-Error-Code: GatedRepo", 0, "t", "its owner gives access on request"},
+		{403, "X-Error-Code: GatedRepo", 0, "t", "access is granted on request"},
 		{403, "", 0, "t", "your token does not give access"},
 		{404, "", 0, "", "no such repository"},
 		{404, "X-Error-Code: EntryNotFound", 0, "", "no such file"},
-		{410, "", 0, "", "answers 410"},
+		{410, "", 0, "", "answered 410"},
 		{429, "Retry-After: 1", 1, "", ""},
 		{429, "Retry-After: 3600", 0, "", "asks to wait 1h0m0s"},
 		{429, `RateLimit: "api";r=0;t=3600`, 0, "", "asks to wait 1h0m0s"},
@@ -188,7 +188,7 @@ func TestRefusals(t *testing.T) {
 		{500, "", 2, "", ""},
 		{503, "Retry-After: soon", 2, "", ""},
 		{500, "", 0, "", "run the command again"},
-		{302, "Location: /", 0, "", "redirects without end"},
+		{302, "Location: /", 0, "", "redirects endlessly"},
 	} {
 		for _, where := range []string{"/api/", "/" + testRepo + "/"} {
 			t.Run(fmt.Sprint(x.status, x.header, where), func(t *testing.T) {

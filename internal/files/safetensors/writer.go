@@ -83,7 +83,7 @@ func (w *Writer) Add(name string, t tensor.Type, shape []int, fill func(w io.Wri
 	}
 	w.total += uint64(size)
 	if w.total > math.MaxInt64/2 {
-		w.fail(field, "", "makes the file larger than any can be")
+		w.fail(field, "", "makes the file larger than the format allows")
 		return
 	}
 	w.names[name] = true

@@ -64,7 +64,7 @@ func Find(path string) (list []Model, notes []string, err error) {
 	} else if err := f.scan(path, depth); err != nil {
 		return nil, nil, err
 	} else if len(f.list) == 0 {
-		none := path + ": there is no model: neither a GGUF file nor a folder with config.json"
+		none := path + ": no model found: neither a GGUF file nor a folder with config.json"
 		notes = append([]string{none}, f.notes...)
 		return nil, nil, errors.New(strings.Join(notes, "\n"))
 	}
@@ -185,7 +185,7 @@ func (f *finder) add(path string, c model.Config, err error) {
 	case err != nil:
 		f.note("%s is left out: %v", path, err)
 	case !utf8.ValidString(nameOf(path)):
-		f.note("%q is left out: its name is not UTF-8: rename it", path)
+		f.note("%q is left out because its name is not UTF-8: rename it", path)
 	default:
 		f.list = append(f.list, found{Model{Name: nameOf(path), Path: path}, &c})
 	}
@@ -266,7 +266,7 @@ func (f *finder) manifest(dir string) (*manifest, error) {
 	strict := json.NewDecoder(bytes.NewReader(data))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&manifest{}); err != nil {
-		f.note("%s: %v: it is not looked at", path, err)
+		f.note("%s: %v: the file is ignored", path, err)
 	}
 	for file := range m.Models {
 		if !exists(filepath.Join(dir, file)) {
@@ -285,7 +285,7 @@ func (f *finder) resolve(dir, name string) string {
 		if at := filepath.Join(dir, file); filepath.IsLocal(file) && exists(at) {
 			return at
 		}
-		f.note("%s: there is no file %s beside it: it does not draft", path, file)
+		f.note("%s: there is no file %s in its folder, so it is not used", path, file)
 		return ""
 	}
 	n, ok := hub.ParseName(name)
@@ -299,7 +299,7 @@ func (f *finder) resolve(dir, name string) string {
 		at, err = c.Find(n)
 	}
 	if err != nil {
-		f.note("%s: %s does not draft: %v; fetch it with: grove pull %[2]s", path, name, err)
+		f.note("%s: %s is not used: %v; fetch it with: grove pull %[2]s", path, name, err)
 	}
 	return at
 }

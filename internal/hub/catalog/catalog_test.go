@@ -114,7 +114,7 @@ func TestFolder(t *testing.T) {
 		}
 		list, notes, err := catalog.Find(dir)
 		if len(want) == 0 {
-			if err == nil || !strings.Contains(err.Error(), "there is no model") {
+			if err == nil || !strings.Contains(err.Error(), "no model found") {
 				rt.Fatalf("an empty folder: %v, %v", list, err)
 			}
 			return
