@@ -84,7 +84,7 @@ func New(tok *tokenizer.Tokenizer) (*Layout, error) {
 
 // Parse makes a layout of a template's text, for a model whose file has none or the wrong one.
 func Parse(tok *tokenizer.Tokenizer, source string) (*Layout, error) {
-	l := layout(tok, "a chat template given by hand")
+	l := layout(tok, "a chat template given explicitly")
 	return l, l.add("default", source)
 }
 

@@ -26,7 +26,7 @@ func (l *Layout) fallback() {
 	if start, ok := l.tok.Find("<|im_start|>"); ok && l.tok.IsSpecial(start) {
 		if end, ok := l.tok.Find("<|im_end|>"); ok && l.tok.IsSpecial(end) {
 			source, l.stop = chatML, nil
-			l.about = "ChatML (the model has no chat template, but ChatML's tokens)"
+			l.about = "ChatML (the model has no chat template, but has ChatML's tokens)"
 		}
 	}
 	if err := l.add("default", source); err != nil {

@@ -82,7 +82,7 @@ func (g *generic) write(part string, content, list jinja.Value) (string, error) 
 	vars := map[string]jinja.Value{"part": part, "content": content, "calls": list, "tools": list}
 	text, err := g.prog.Render(vars, time.Time{})
 	if err != nil {
-		return "", fmt.Errorf("tools in grove's generic form: %w", err)
+		return "", fmt.Errorf("tools in grove's generic format: %w", err)
 	}
 	return text, nil
 }

@@ -75,7 +75,7 @@ func valueOf(x any) (Value, error) {
 
 func nested(x []Value) (Value, error) {
 	if len(x) == 0 {
-		return Value{}, fmt.Errorf("an empty []Value has no element type: use an empty slice of the type meant")
+		return Value{}, fmt.Errorf("an empty []Value has no element type: use an empty slice of the type you mean")
 	}
 	b := arrayHead(x[0].typ, len(x))
 	for i, e := range x {

@@ -139,8 +139,8 @@ func (h *header) readCounts(c *cursor) (nTensors, nKV uint64, err error) {
 	c.more()
 	if len(c.data) < 4 || string(c.data[:4]) != magic {
 		got := string(c.data[:min(4, len(c.data))])
-		remedy := "give a .gguf file; a Hugging Face model is given as its folder"
-		return 0, 0, fail("header", remedy, "it begins with %q, not with %q: this is not a GGUF file", got, magic)
+		remedy := "give a .gguf file, or the folder of a Hugging Face model"
+		return 0, 0, fail("header", remedy, "this is not a GGUF file: it begins with %q, not with %q", got, magic)
 	}
 	c.pos = 4
 	if h.version, err = c.u32(); err != nil {

@@ -232,7 +232,7 @@ func TestWriteFails(t *testing.T) {
 		"part block":     {`whole blocks`, func(w *Writer) { w.Add("x", tensor.Q8_0, []int{32, 2}, bytesOf(68)) }},
 		"no dimension":   {`below 1`, func(w *Writer) { w.Add("x", f32, []int{0}, bytesOf(0)) }},
 		"5 dimensions":   {`more than 4`, func(w *Writer) { w.Add("x", f32, []int{1, 1, 1, 1, 1}, bytesOf(4)) }},
-		"no ggml type":   {`no place for BOOL`, func(w *Writer) { w.Add("x", numtype.Bool, []int{1}, bytesOf(1)) }},
+		"no ggml type":   {`no type for BOOL`, func(w *Writer) { w.Add("x", numtype.Bool, []int{1}, bytesOf(1)) }},
 		"int":            {`uint32`, func(w *Writer) { w.Set("k", 3) }},
 		"no key":         {`65535`, func(w *Writer) { w.Set("", true) }},
 		"mixed array":    {`one type`, func(w *Writer) { w.Set("k", []Value{must(valueOf(true)), must(valueOf("x"))}) }},

@@ -29,7 +29,7 @@ func (f *File) openSplit() error {
 	}
 	no, ok := Get[uint64](f, splitNo)
 	if !ok {
-		return f.fault(0, fail("key "+fileerr.Quote(splitNo), remedyWrong, "it is not there"))
+		return f.fault(0, fail("key "+fileerr.Quote(splitNo), remedyWrong, "is missing"))
 	}
 	if no != 0 {
 		return f.fault(0, fail("key "+fileerr.Quote(splitNo),
@@ -65,7 +65,7 @@ func (f *File) openSplit() error {
 	}
 	if want, ok := Get[uint64](f, splitTensors); ok && want != uint64(len(f.Tensors)) {
 		return f.fault(0, fail("key "+fileerr.Quote(splitTensors), "take all parts from one download",
-			"promises %d tensors, the parts hold %d", want, len(f.Tensors)))
+			"announces %d tensors, but the parts hold %d", want, len(f.Tensors)))
 	}
 	return nil
 }

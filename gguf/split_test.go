@@ -60,7 +60,7 @@ func TestSplitFails(t *testing.T) {
 		"part missing": {"00002-of-00002.gguf: no such file", func(dir string) { writePart(t, dir, 0, 2, 1, "a") }},
 		"tensor twice": {`tensor "a": occurs in this part and in`,
 			func(dir string) { writePart(t, dir, 0, 2, 2, "a"); writePart(t, dir, 1, 2, 2, "a") }},
-		"tensor missing": {"promises 3 tensors, the parts hold 2",
+		"tensor missing": {"announces 3 tensors, but the parts hold 2",
 			func(dir string) { writePart(t, dir, 0, 2, 3, "a"); writePart(t, dir, 1, 2, 3, "b") }},
 		"other part": {`key "split.no": is 0 in part 2 of 2`, func(dir string) {
 			writePart(t, dir, 0, 2, 2, "a")

@@ -73,7 +73,7 @@ func (w *Writer) Add(name string, t tensor.Type, shape []int, fill func(w io.Wri
 	case len(shape) > maxDims:
 		w.fail(field, "", "shape %v has more than %d dimensions", shape, maxDims)
 	case !storable(t):
-		w.fail(field, "convert it to a ggml type", "GGUF has no place for %v", t)
+		w.fail(field, "convert it to a ggml type", "GGUF has no type for %v", t)
 	}
 	if w.err != nil {
 		return
@@ -89,7 +89,7 @@ func (w *Writer) Add(name string, t tensor.Type, shape []int, fill func(w io.Wri
 	}
 	w.total += uint64(size)
 	if w.total > math.MaxInt64/2 {
-		w.fail(field, "", "makes the file larger than any can be")
+		w.fail(field, "", "makes the file larger than the format allows")
 		return
 	}
 	if w.names == nil {

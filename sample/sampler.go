@@ -49,7 +49,7 @@ func New(p Params, vocab int) (*Sampler, error) {
 	}
 	for token, b := range p.LogitBias {
 		if int(token) >= vocab {
-			return nil, rangef("LogitBias", "token %d: want 0 to %d, this vocabulary's last", token, vocab-1)
+			return nil, rangef("LogitBias", "token %d: want 0 to %d, the vocabulary's last", token, vocab-1)
 		}
 		s.bias = append(s.bias, change{token, b})
 	}

@@ -61,7 +61,7 @@ func (s *spec) readCharsmap(field string, blob []byte) (*charsmap, error) {
 		m.units[i] = binary.LittleEndian.Uint32(blob[4*i:])
 	}
 	if !utf8.ValidString(m.texts) || m.texts[len(m.texts)-1] != 0 {
-		return broken("its replacements are not texts that end")
+		return broken("its replacements are not terminated")
 	}
 	type place struct{ at, depth uint32 }
 	growth := 1.0

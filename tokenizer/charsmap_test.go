@@ -108,12 +108,12 @@ func TestCharsmapErrors(t *testing.T) {
 	}
 	fresh := func() []byte { return makeCharsmap(map[string]string{"a": "b"}) }
 	for want, blob := range map[string][]byte{
-		"has no length":                       {1, 2},
-		"trie does not fit":                   fresh()[:100],
-		"replacements are not texts that end": append(fresh(), 'x'),
-		"points outside itself":               at(fresh(), 'a', 1<<20|1<<8|'a'),
-		"a rule has no replacement":           at(fresh(), 256, 1<<31|1000),
-		"64 times":                            makeCharsmap(map[string]string{"a": strings.Repeat("b", 65)}),
+		"has no length":                   {1, 2},
+		"trie does not fit":               fresh()[:100],
+		"replacements are not terminated": append(fresh(), 'x'),
+		"points outside itself":           at(fresh(), 'a', 1<<20|1<<8|'a'),
+		"a rule has no replacement":       at(fresh(), 256, 1<<31|1000),
+		"at most 64":                      makeCharsmap(map[string]string{"a": strings.Repeat("b", 65)}),
 	} {
 		s := testSpec(unigram)
 		s.growth = 1

@@ -75,7 +75,7 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 	}
 	for i, ty := range types {
 		if ty < 0 || ty > int64(tokenkind.Byte) {
-			return nil, s.errorf("types", "entry %d is %d, which is no token type", i, ty)
+			return nil, s.errorf("types", "entry %d is %d, which is not a token type", i, ty)
 		}
 		s.types = append(s.types, max(int32(ty), tokenkind.Normal))
 	}
@@ -169,7 +169,7 @@ func (s *spec) bytePreset(pre string, merges []string) (preset, error) {
 	if pre == "" {
 		pre = "default"
 		s.notes = append(s.notes, "the file does not name its pre-tokenizer (tokenizer.ggml.pre); text is cut by llama.cpp's default, "+
-			"which may not be what the model was trained with. Converting the model again adds the name")
+			"which may differ from what the model was trained with. Converting the model again adds the name")
 	}
 	p, err := presetFor(pre)
 	if err != nil {
@@ -181,13 +181,13 @@ func (s *spec) bytePreset(pre string, merges []string) (preset, error) {
 // readMerges reads the merges of a BPE.
 func (s *spec) readMerges(merges []string) error {
 	if len(merges) == 0 {
-		return s.errorf("merges", "missing, and BPE needs them")
+		return s.errorf("merges", "missing, but BPE needs them")
 	}
 	s.merges = make([][2]string, len(merges))
 	for i, m := range merges {
 		pair, ok := cutMerge(m)
 		if !ok {
-			return s.errorf("merges", "entry %d, %q, is not two texts with a space between", i, m)
+			return s.errorf("merges", "entry %d, %q, is not two texts separated by a space", i, m)
 		}
 		s.merges[i] = pair
 	}

@@ -200,7 +200,7 @@ func (s *spec) dropRowless(file *tokenizerJSON, config []byte) {
 		if m.Rows <= 0 || a.ID < m.Rows {
 			return false
 		}
-		s.notes = append(s.notes, fmt.Sprintf("the added token %q is text, as the model has no row for its id, %d",
+		s.notes = append(s.notes, fmt.Sprintf("the added token %q is read as text: the model has no row for its id, %d",
 			a.Content, a.ID))
 		return true
 	})
@@ -249,7 +249,7 @@ func (s *spec) readConfig(f files) error {
 			}
 			id, ok := ids[string(*text)]
 			if !ok && tok.to != &s.pad {
-				return fmt.Errorf("%s: the special token %q of the files beside it is not in the vocabulary", s.source, *text)
+				return fmt.Errorf("%s: the special token %q, from the files alongside, is not in the vocabulary", s.source, *text)
 			}
 			if ok {
 				*tok.to = id
@@ -261,7 +261,7 @@ func (s *spec) readConfig(f files) error {
 	}
 	for _, id := range append(model.EOS, generation.EOS...) {
 		if id < 0 || id >= int64(len(s.tokens)) {
-			return fmt.Errorf("%s: eos_token_id %d of the files beside it is outside the vocabulary of %d tokens", s.source, id, len(s.tokens))
+			return fmt.Errorf("%s: eos_token_id %d, from the files alongside, is outside the vocabulary of %d tokens", s.source, id, len(s.tokens))
 		}
 		s.eog = append(s.eog, int32(id))
 	}

@@ -64,7 +64,7 @@ func (m *mergePair) UnmarshalJSON(b []byte) error {
 	}
 	pair, ok := cutMerge(text)
 	if !ok {
-		return fmt.Errorf("model.merges: %q is not two texts with a space between", text)
+		return fmt.Errorf("model.merges: %q is not two texts separated by a space", text)
 	}
 	*m = pair
 	return nil
@@ -185,7 +185,7 @@ func (s *spec) readUnigram(file *tokenizerJSON) error {
 	}
 	switch {
 	case m.Unk == nil:
-		return s.errorf("unknown", "missing, and a Unigram model needs a token for unknown text")
+		return s.errorf("unknown", "missing, but a Unigram model needs a token for unknown text")
 	case *m.Unk < 0 || *m.Unk >= int64(len(m.Vocab)):
 		return s.errorf("unknown", "%d is outside the vocabulary of %d tokens", *m.Unk, len(m.Vocab))
 	}

@@ -75,7 +75,7 @@ func (s *spec) steps(field string, raw json.RawMessage, depth int) ([]step, erro
 		return nil, nil
 	}
 	if depth > maxNesting {
-		return nil, s.errorf(field, "more than %d Sequences within each other", maxNesting)
+		return nil, s.errorf(field, "Sequences nested more than %d deep", maxNesting)
 	}
 	var st step
 	if err := strict(raw, &st); err != nil {
@@ -191,7 +191,7 @@ func (s *spec) addNormalizer(st step) error {
 
 func (s *spec) checkGrowth(field string) error {
 	if s.growth > maxGrowth {
-		return s.errorf(field, "its steps can make a text %.3g times as long: want at most %d times", s.growth, maxGrowth)
+		return s.errorf(field, "its steps can make a text %.3g times as long: want a factor of at most %d", s.growth, maxGrowth)
 	}
 	return nil
 }

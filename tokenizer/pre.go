@@ -124,7 +124,7 @@ func scannersFor(pattern string) ([]scanner, error) {
 	if s := patterns[p]; s != nil {
 		return []scanner{s}, nil
 	}
-	return nil, fmt.Errorf("the split pattern %q is not one that grove has a scanner for", pattern)
+	return nil, fmt.Errorf("grove has no scanner for the split pattern %q", pattern)
 }
 
 // findSplitter returns what cuts text into words for the pre-tokenizer of a name: a function that gives
@@ -136,7 +136,7 @@ func findSplitter(pre string) (func(string) int, error) {
 		return nil, err
 	}
 	if len(p.stages) != 1 {
-		return nil, fmt.Errorf("pre-tokenizer %q cuts in %d stages: want one that cuts in one", pre, len(p.stages))
+		return nil, fmt.Errorf("pre-tokenizer %q splits in %d stages: want one with a single stage", pre, len(p.stages))
 	}
 	return p.stages[0], nil
 }

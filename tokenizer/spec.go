@@ -81,7 +81,7 @@ func (s *spec) check() error {
 	case n == 0:
 		return s.errorf("tokens", "the vocabulary is empty")
 	case n > maxTokens:
-		return s.errorf("tokens", "%d tokens, more than the %d that grove takes", n, maxTokens)
+		return s.errorf("tokens", "%d tokens, more than grove's limit of %d", n, maxTokens)
 	case s.types != nil && len(s.types) != n:
 		return s.errorf("types", "%d entries for %d tokens", len(s.types), n)
 	case (s.model == sentencePiece || s.model == unigram) && len(s.scores) != n:

@@ -27,7 +27,7 @@ type lattice struct {
 // indexPieces makes the trie of pieces. A token whose score is −∞ is none.
 func (t *Tokenizer) indexPieces(s *spec) error {
 	if t.unk == none {
-		return s.errorf("unknown", "missing, or not of the type Unknown, and a Unigram model needs a token for unknown text")
+		return s.errorf("unknown", "missing, or not of the type Unknown, but a Unigram model needs a token for unknown text")
 	}
 	t.lattice = &lattice{pieces: newMatcher(nil), scores: s.scores, unknown: s.lowest - unknownPenalty}
 	// Frequent pieces have low ids. Added last, they are the first siblings in the trie.

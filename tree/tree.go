@@ -192,14 +192,14 @@ func (t *Tree) Copy(src *Tree) {
 func (t *Tree) Check(vocab int) error {
 	n := len(t.Token)
 	if n == 0 {
-		return fmt.Errorf("tree: it has no nodes: want at least a root")
+		return fmt.Errorf("tree: there are no nodes: want at least a root")
 	}
 	if len(t.Parent) != n || len(t.Depth) != n || len(t.LogProb) != n || len(t.first) != n || len(t.next) != n {
 		return fmt.Errorf("tree: Token, Parent, Depth, LogProb hold %d, %d, %d, %d entries: build it with New and Append",
 			n, len(t.Parent), len(t.Depth), len(t.LogProb))
 	}
 	if t.stride > 0 {
-		return fmt.Errorf("tree: SetSees changed what its nodes see: leave that out, a pass has them see their ancestors")
+		return fmt.Errorf("tree: SetSees changed what its nodes see: leave it out, since in a pass nodes see their ancestors")
 	}
 	for i, p := range t.Parent {
 		switch {
