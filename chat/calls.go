@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove/internal/callform"
 )
 
-// CallForm is how a model writes calls of tools. Its zero value is of no use: Layout.CallForm returns one.
+// CallForm is the format of a model's tool calls. Its zero value is not usable: Layout.CallForm returns one.
 type CallForm struct{ form *callform.Form }
 
 func init() {
@@ -19,21 +19,21 @@ func init() {
 	}
 }
 
-// CallReader takes an assistant's turn apart as it comes: its method Add(text, done) returns reasoning, content, calls.
+// CallReader splits an assistant's turn as it comes: Add(text, done) returns reasoning, content and calls.
 type CallReader = callform.Reader
 
-// CallDelta is a part of call number Index, as it comes: Name and ID with the first part, then pieces of Arguments.
+// CallDelta is a streamed part of call number Index: Name and ID come with the first part, then pieces of Arguments.
 type CallDelta = callform.Delta
 
-// NewReader returns a reader of calls in the form. kinds says of an argument of a tool whether its
-// schema allows text, and whether it allows other values; both where nothing is known.
+// NewReader returns a reader of calls in this format. kinds says whether the schema of a tool's
+// argument allows text, and whether it allows other values; both if nothing is known.
 func (f *CallForm) NewReader(kinds func(tool, argument string) (text, other bool)) *CallReader {
 	return f.form.NewReader(kinds)
 }
 
-// CallForm finds out how the model writes calls, by rendering conversations with calls through its
-// chat template. Where the template leaves them out, or writes them in a form that grove does not
-// know, the form is generic. The error says what keeps the template from that as well.
+// CallForm detects the format of the model's calls by rendering conversations with calls through
+// its chat template. If the template leaves calls out, or writes them in a format that grove does
+// not know, the format is generic. The error says why the template does not allow even that.
 func (l *Layout) CallForm() (*CallForm, error) {
 	l.calls.Do(func() { l.callForm, l.callErr = l.findCallForm() })
 	return l.callForm, l.callErr

@@ -1,8 +1,8 @@
 // Package chat turns a conversation into the text, and the tokens, that a model was trained on: by the
 // chat template in the model's files (Jinja, as Hugging Face and llama.cpp use it), or by a common
-// layout where there is none.
+// layout if there is none.
 //
-// What people write is text: the names of control tokens in a message do not become control tokens.
+// Messages are plain text: names of control tokens in a message do not become control tokens.
 package chat
 
 import (
@@ -24,29 +24,29 @@ import (
 
 // A Message is one turn of a conversation.
 type Message struct {
-	Role    string // system, user, assistant, tool: what the template knows
+	Role    string // system, user, assistant, tool, or another that the template knows
 	Content string
 
 	// Extra is a JSON object with further fields (name, tool_calls, reasoning_content …), which the
-	// template sees in their order. A role or content in it goes before those above.
+	// template sees in their order. A role or content in it overrides the one above.
 	Extra json.RawMessage
 }
 
-// Options are what a conversation is rendered with.
+// Options say how a conversation is rendered.
 type Options struct {
-	Prompt bool // end with what introduces the assistant's answer (add_generation_prompt)
-	// in place of it: end with the last message's content, which is to be gone on with (continue_final_message)
+	Prompt bool // end with the beginning of the assistant's answer (add_generation_prompt)
+	// instead: end with the last message's content, to be continued (continue_final_message)
 	Continue bool
 
 	Tools     json.RawMessage            // JSON array of the tools on offer
-	Documents json.RawMessage            // JSON array of documents to draw on
+	Documents json.RawMessage            // JSON array of documents for the template
 	Vars      map[string]json.RawMessage // further variables of the template, such as enable_thinking
 
-	Template string    // which of several templates; "" for the one that fits
+	Template string    // which of several templates; "" chooses the one that fits
 	Now      time.Time // the date that a template prints; zero for today
 }
 
-// A Layout lays out conversations for one model. It may be used from any number of goroutines.
+// A Layout formats conversations for one model. It may be used from any number of goroutines.
 type Layout struct {
 	tok       *tokenizer.Tokenizer
 	templates []named
@@ -66,8 +66,8 @@ type named struct {
 	prog   *jinja.Template
 }
 
-// New makes the layout of a tokenizer's model. Where the model has no template it is ChatML if the
-// vocabulary has its tokens, and else a plain transcript; About says which.
+// New makes the layout of a tokenizer's model. If the model has no template, the layout is ChatML
+// if the vocabulary has its tokens, and otherwise a plain transcript; About says which.
 func New(tok *tokenizer.Tokenizer) (*Layout, error) {
 	l := layout(tok, "the model's own chat template")
 	templates := tok.Templates()
@@ -82,7 +82,7 @@ func New(tok *tokenizer.Tokenizer) (*Layout, error) {
 	return l, nil
 }
 
-// Parse makes a layout of a template's text, for a model whose file has none or the wrong one.
+// Parse makes a layout from a template's text, for a model whose file has no template or a wrong one.
 func Parse(tok *tokenizer.Tokenizer, source string) (*Layout, error) {
 	l := layout(tok, "a chat template given explicitly")
 	return l, l.add("default", source)
@@ -107,10 +107,10 @@ func (l *Layout) add(name, source string) error {
 	return nil
 }
 
-// About says which layout it is, for a person.
+// About describes the layout to the user.
 func (l *Layout) About() string { return l.about }
 
-// Stop are texts that end the assistant's turn where no token does.
+// Stop are strings that end the assistant's turn if no token does.
 func (l *Layout) Stop() []string { return append([]string(nil), l.stop...) }
 
 // names are the templates to choose from.
@@ -162,7 +162,7 @@ func (l *Layout) Render(messages []Message, o Options) (string, error) {
 	return l.renderOpen(messages, o, false)
 }
 
-// Encode returns the conversation as tokens, beginning with BOS where the model wants one.
+// Encode returns the conversation as tokens, beginning with BOS if the model expects one.
 func (l *Layout) Encode(messages []Message, o Options) ([]int32, error) {
 	text, err := l.renderOpen(messages, o, true)
 	if err != nil {

@@ -16,29 +16,29 @@ import (
 // Target is the model that a drafter drafts for.
 type Target struct {
 	Vocab   int // tokens of the vocabulary
-	Context int // most tokens of a text
+	Context int // maximum tokens of a text
 	Layers  int // blocks: Drafter.Taps may list 0 to Layers
 	Hidden  int // numbers of a tap
 
 	Tokenizer *tokenizer.Tokenizer // nil where the model has none
 
-	// New makes another drafter for this model, of grove's own or of a program, for one that wraps it:
-	// text is what Request.Drafter of package grove would say, such as "lookup:min=3".
+	// New makes another drafter for this model, grove's own or a program's, for a drafter that wraps
+	// it: text is written as in Request.Drafter of package grove, such as "lookup:min=3".
 	New func(text string) (Drafter, error)
 }
 
 // Family is a kind of drafter.
 type Family struct {
-	Name string // of letters, digits and -: what Request.Drafter of package grove begins with
-	Help string // one line: what it drafts, and with what
+	Name string // letters, digits and -; Request.Drafter of package grove begins with it
+	Help string // one line: what it drafts with, and what it drafts
 
-	// Options is a pointer to a struct with the family's options at their defaults, for lists; nil
-	// where it has none. See Parse for its tags.
+	// Options is a pointer to a struct of the family's options with their defaults, for listings;
+	// nil if it has none. See Parse for its tags.
 	Options any
 
-	// New makes a drafter, which outlives a request and drafts for many. options is what follows
-	// "Name:" in the request, and empty where nothing does; Parse reads a list of key=value. Nil, in
-	// the list of Families, for grove's own: Target.New makes those.
+	// New makes a drafter, which drafts for many requests and outlives them. options is the text
+	// after "Name:" in the request, which may be empty; Parse reads a list of key=value. In the list
+	// of Families it is nil for grove's own drafters, which Target.New makes.
 	New func(options string, target Target) (Drafter, error)
 }
 
@@ -47,9 +47,8 @@ var (
 	families   []Family // by name
 )
 
-// Register adds a family; packages do so in init. It panics on a name that no request could have, and on
-// a second family of one name: programmers' mistakes. Names of grove's own drafters (docs/drafters.md)
-// are taken.
+// Register adds a family; packages do so in init. It panics if the name is invalid or already
+// registered. The names of grove's own drafters (docs/drafters.md) are reserved.
 func Register(f Family) {
 	if !familyName.MatchString(f.Name) || f.Name == "auto" || f.Name == "plain" {
 		panic(fmt.Sprintf("draft: a family is named %q: want letters, digits and -, neither auto nor plain", f.Name))
@@ -67,17 +66,17 @@ func Register(f Family) {
 
 var familyName = regexp.MustCompile("^[A-Za-z0-9-]+$")
 
-// Families lists the families by name, grove's own among them.
+// Families lists all families by name, including grove's own.
 func Families() []Family {
 	familiesMu.RLock()
 	defer familiesMu.RUnlock()
 	return slices.Clone(families)
 }
 
-// Parse reads "key=value,key=value" into the struct that into points at; a key that is absent
-// leaves its field alone. Fields of type int, float32, float64, bool and string take part if they
-// have a tag `draft:"key"`; so do those of embedded structs. A tag `help:"..."` describes a field.
-// A number has to be within the bounds that its help gives: a help with "(1 to 16)" wants 1 to 16.
+// Parse reads "key=value,key=value" into the struct that into points at; an absent key leaves its
+// field unchanged. It sets fields of type int, float32, float64, bool and string that have a tag
+// `draft:"key"`; including those of embedded structs. A tag `help:"..."` describes a field. A
+// number must be within the bounds that its help gives: a help with "(1 to 16)" wants 1 to 16.
 func Parse(text string, into any) error {
 	if err := option.Parse(text, into); err != nil {
 		return err

@@ -8,14 +8,14 @@
 //	data:     each tensor at a multiple of the alignment, 32 bytes unless "general.alignment" says otherwise
 //
 // Open reads and parses all but the data: a vocabulary of 150k strings is checked in a few
-// milliseconds and decoded when asked for, from one copy of the metadata's bytes, which outlives
-// the file. The bytes of a Tensor are read when they are asked for; those of a file that changed
-// since it was opened are an error.
+// milliseconds and decoded when asked for, from one copy of the metadata's bytes, which stays valid
+// after Close. The bytes of a Tensor are read on demand; reading a file that has changed since it
+// was opened is an error.
 //
-// A file is input from a stranger. Every length, count, dimension and offset is compared with the file's size before
-// it is believed; names that occur twice, data that overlaps, is misaligned or lies outside the
-// file, and big-endian files are refused. A tensor of a type that grove cannot read is listed, and
-// is an error only for whoever loads it. Every error says file, field, what is wrong, and what to do.
+// A file is untrusted input. Every length, count, dimension and offset is checked against the file's size before it
+// is used; names that occur twice, data that overlaps, is misaligned or lies outside the file, and big-endian files
+// are refused. A tensor of a type that grove cannot read is listed, and is an error only when it is loaded. Every
+// error names the file, the field, what is wrong, and what to do.
 //
 // Models split into NAME-00001-of-00003.gguf and so on are opened by their first part.
 //

@@ -27,14 +27,14 @@ type Info struct {
 	Name  string
 	Type  tensor.Type
 	Shape []int // outermost first
-	Size  int64 // bytes of its data; 0 where the type is not known
+	Size  int64 // bytes of its data; 0 if the type is unknown
 	Part  int   // which file of a split model, 0 being the one opened
 
 	offset int64 // of its data in its part of the file
 }
 
-// Open opens the file at path and reads its metadata. Given the first part of a split model (NAME-00001-of-0000N.gguf),
-// it opens all the parts. Reading what has changed since is an error, and never the bytes of two versions.
+// Open opens the file at path and reads its metadata. Given the first part of a split model
+// (NAME-00001-of-0000N.gguf), it opens all the parts. If the file changes later, reading it is an error.
 func Open(path string) (*File, error) {
 	f := &File{Path: path}
 	if err := f.open(path); err != nil {
@@ -44,8 +44,8 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// Parse reads a file that is in memory already, such as one embedded in a program. name stands for its path in
-// errors. data must not change.
+// Parse reads a file that is already in memory, such as one embedded in a program. Errors show name in place
+// of a path. data must not change.
 func Parse(name string, data []byte) (*File, error) {
 	f := &File{Path: name}
 	if err := f.read(infile.OpenMemory(name, data)); err != nil {
@@ -137,8 +137,8 @@ func (f *File) Close() error {
 	return errors.Join(errs...)
 }
 
-// Tensor returns the named tensor, whose bytes are read when they are asked for. ok is false where there is none of
-// that name. A tensor of a type this package does not know is returned without bytes: Load makes it an error.
+// Tensor returns the named tensor, whose bytes are read when they are asked for. ok is false if there is none of
+// that name. A tensor of a type unknown to this package is returned without bytes; for Load it is an error.
 func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 	i, ok := f.byKey[name]
 	if !ok || len(f.parts) == 0 {
@@ -178,7 +178,7 @@ func decoded() string {
 	return strings.Join(names, ", ")
 }
 
-// Load is Tensor with an error, naming file and tensor, for one that is missing or of a type that cannot be read.
+// Load is Tensor, but fails, naming file and tensor, if it is missing or of a type that cannot be read.
 func (f *File) Load(name string) (tensor.Tensor, error) {
 	field := "tensor " + fileerr.Quote(name)
 	t, ok := f.Tensor(name)

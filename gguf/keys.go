@@ -33,8 +33,8 @@ func Get[T string | bool | int64 | uint64 | float64 | []string | []bool | []int6
 	return As[T](v)
 }
 
-// As returns a value as a T, and whether it is one. An integer of any width is an int64, a uint64 or a float64 that
-// holds it exactly, and so are the elements of an array of integers an int64 each. Arrays of f64 are narrowed to
+// As returns a value as a T, and whether it is one. An integer of any width converts to an int64, a uint64 or a
+// float64 that holds it exactly, and the elements of an array of integers to int64. Arrays of f64 are narrowed to
 // float32. Strings share the file's memory copy of the metadata. []Value takes the elements of any array, nested
 // ones included. There is no []int64 of more than 2^22 bytes or 16-bit integers.
 func As[T string | bool | int64 | uint64 | float64 | []string | []bool | []int64 | []float32 | []Value](

@@ -54,8 +54,8 @@ type keyValue struct {
 }
 
 // Value is a metadata value: its type and its bytes as the file has them, checked. As decodes on
-// demand, so that a vocabulary of 150k strings costs nothing until asked for, and a value copied
-// from one file to another stays the same to the bit. Values can be compared with ==.
+// demand, so that a vocabulary of 150k strings costs nothing until it is used, and a value copied
+// from one file to another stays identical. Values can be compared with ==.
 type Value struct {
 	typ valueType
 	raw string // for an array: element type (4 bytes), count (8), elements
@@ -273,7 +273,7 @@ func (v Value) arrayOf(want func(valueType) bool) bool {
 	return v.typ == typeArray && v.raw != "" && want(v.elem())
 }
 
-// String prints the value for a person, long arrays and strings shortened.
+// String formats the value for display, with long arrays and strings shortened.
 func (v Value) String() string {
 	const few = 6
 	if v.raw == "" {

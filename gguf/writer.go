@@ -17,9 +17,9 @@ import (
 // maxName is ggml's limit on a tensor's name: longer ones would make files that only grove reads.
 const maxName = 63
 
-// Writer collects a file's description and writes it, version 3, in one go. Tensor data is asked for when its
-// turn comes, so that a file of any size is written in little memory. The first mistake made with Set or Add is kept
-// and returned by WriteTo and WriteFile. The zero value is a writer of an empty file.
+// Writer collects a file's description and writes it, version 3, in one go. Tensor data is requested when it is
+// written, so that a file of any size needs little memory. The first mistake made with Set or Add is kept and
+// returned by WriteTo and WriteFile. The zero value is a writer of an empty file.
 type Writer struct {
 	meta    []keyValue
 	tensors []pending
@@ -40,8 +40,8 @@ func (w *Writer) fail(field, remedy, format string, args ...any) {
 }
 
 // Set sets a metadata key to a Go scalar of fixed size, a string, a slice of those, a Value, or a []Value of one
-// type (which may be arrays). A plain int is refused, as its width in the file would be a guess. A key set before
-// keeps its place.
+// type (which may be arrays). A plain int is refused, since its width in the file would be a guess. A key that is
+// set again keeps its place.
 func (w *Writer) Set(key string, value any) {
 	v, err := valueOf(value)
 	switch {
@@ -99,8 +99,8 @@ func (w *Writer) Add(name string, t tensor.Type, shape []int, fill func(w io.Wri
 	w.tensors = append(w.tensors, pending{Info{Name: name, Type: t, Shape: slices.Clone(shape), Size: int64(size)}, fill})
 }
 
-// AddTensor adds a tensor with its data, which must stay as they are, or readable, until the file
-// is written.
+// AddTensor adds a tensor with its data, which must stay unchanged and readable until the file is
+// written.
 func (w *Writer) AddTensor(t tensor.Tensor) {
 	w.Add(t.Name, t.Type, t.Shape, func(out io.Writer) error {
 		x, err := t.ReadAll()
@@ -112,7 +112,7 @@ func (w *Writer) AddTensor(t tensor.Tensor) {
 	})
 }
 
-// WriteFile writes the file at path, whole or not at all. A file that is there stays until the new one is complete.
+// WriteFile writes the file at path, completely or not at all. An existing file stays until the new one is complete.
 func (w *Writer) WriteFile(path string) error {
 	err := atomicfile.Write(path, func(out io.Writer) error {
 		_, err := w.WriteTo(out)

@@ -3,8 +3,8 @@
 
 package sample
 
-// History counts the tokens of a text in a window at its end. Push adds a token, Pop takes the last one
-// away again, both in constant time, so one History serves every node of a tree: push the path, sample, pop.
+// History counts the tokens of a text in a window at its end. Push adds a token and Pop removes the last
+// one, both in constant time, so one History serves every node of a tree: push the path, sample, pop.
 type History struct {
 	last int     // window; 0: the whole text
 	from int     // Params.PenaltyFrom
@@ -16,7 +16,7 @@ type History struct {
 	index                []int32
 }
 
-// NewHistory returns an empty history of a text that penalties look at; nil, which keeps nothing, without penalties.
+// NewHistory returns an empty history for penalties, or nil, which keeps nothing, if there are none.
 func NewHistory(p *Params) *History {
 	if !p.penalised() {
 		return nil
@@ -36,7 +36,7 @@ func (h *History) Push(token int32) {
 	}
 }
 
-// Pop takes the last token away.
+// Pop removes the last token.
 func (h *History) Pop() {
 	if h == nil {
 		return

@@ -9,13 +9,13 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// TopOf is Top where only some logits are known: logits[i] is that of tokens[i], and minus infinity
-// where that is negative. No token is listed twice. Tokens that are not listed are not ranked. But
-// they have their part of the probability: outside is the logarithm of the sum of their exp(logit /
-// temperature) (below temperature 1 of exp(logit)), as the caller estimates it; minus infinity:
-// nothing. With it LogProb and Score over different lists can be compared. Where top-k, top-p or
-// min-p choose, they choose among the listed, and outside counts for nothing. Equal scores are in
-// the order of the list.
+// TopOf is Top for the case that only some logits are known: logits[i] is that of tokens[i], and
+// minus infinity where that is negative. No token may be listed twice. Tokens that are not listed
+// are not ranked, but still have their share of the probability: outside is the logarithm of the
+// sum of their exp(logit / temperature) (below temperature 1 of exp(logit)), as the caller
+// estimates it; minus infinity: nothing. It makes LogProb and Score of different lists comparable.
+// Top-k, top-p and min-p choose among the listed tokens, and then outside is ignored. Equal scores
+// are in the order of the list.
 func (s *Sampler) TopOf(dst []Candidate, logits []float32, tokens []int32, outside float64, position int,
 	h *History) []Candidate {
 	dst = dst[:0]

@@ -8,7 +8,7 @@ import (
 	"math"
 )
 
-// Params says how a token is chosen. The zero value is greedy decoding.
+// Params say how a token is chosen. The zero value is greedy decoding.
 type Params struct {
 	Temperature float32 // 0: the largest logit; 1: the model's own distribution
 	TopK        int     // keep the k largest logits; 0: all
@@ -16,9 +16,9 @@ type Params struct {
 	MinP        float32 // keep tokens at least this share as likely as the likeliest; 0: all
 
 	RepetitionPenalty float32 // positive logits of tokens seen are divided by it, negative ones multiplied; 0 or 1: none
-	PresencePenalty   float32 // taken from the logit of tokens seen
-	FrequencyPenalty  float32 // taken from the logit once for each time the token was seen
-	PenaltyLast       int     // penalties look at so many tokens before the position; 0: the whole text, prompt included
+	PresencePenalty   float32 // subtracted from the logit of tokens seen
+	FrequencyPenalty  float32 // subtracted from the logit for each time the token was seen
+	PenaltyLast       int     // number of tokens before the position that penalties count; 0: the whole text, prompt included
 	PenaltyFrom       int     // presence and frequency penalties count tokens from this position of the text on
 
 	LogitBias map[int32]float32 // added to logits; minus infinity bans a token
@@ -36,7 +36,7 @@ func rangef(field, format string, args ...any) error {
 	return &badfield.Error{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Validate reports the first field out of range: its name, its value, and what to give instead.
+// Validate reports the first field that is out of range: its name, its value, and the valid range.
 func (p *Params) Validate() error {
 	for _, f := range []struct {
 		name     string

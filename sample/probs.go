@@ -8,9 +8,9 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// Probs writes into dst the probability with which Sample chooses each token, over seeds: the
-// softmax of the processed logits over the kept tokens, at temperature 0 all on one token. dst has the
-// length of logits and may not be logits.
+// Probs writes to dst the probability, over seeds, that Sample chooses each token: the softmax of the
+// processed logits over the kept tokens; at temperature 0, one token has probability 1. dst has the
+// length of logits and must not be the same slice.
 func (s *Sampler) Probs(dst, logits []float32, h *History) {
 	s.adjust(logits, h)
 	defer s.restore(logits)

@@ -57,12 +57,12 @@ func New(p Params, vocab int) (*Sampler, error) {
 	return s, nil
 }
 
-// Params are the options s was made with.
+// Params returns the options that s was made with.
 func (s *Sampler) Params() Params { return s.p }
 
 // Sample chooses the token at an absolute position (the number of tokens before it) from the logits that
-// the model gives there. h holds the text before the position; it may be nil where NewHistory is.
-// logits has an entry for each token of the vocabulary; it is changed and put back as it was.
+// the model gives there. h holds the text before the position; it may be nil where NewHistory is. logits
+// has an entry for each token of the vocabulary; Sample changes it and restores it.
 func (s *Sampler) Sample(logits []float32, position int, h *History) int32 {
 	s.adjust(logits, h)
 	token := s.choose(logits, position)

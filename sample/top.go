@@ -14,21 +14,21 @@ import (
 type Candidate struct {
 	Token int32
 
-	// LogProb is the logarithm of the token's probability under the processed logits. From temperature 1 on it is over
-	// all seeds what Probs gives. Below, where Probs leaves ever less choice, it is that of the softmax at temperature 1;
-	// at temperature 0 without top-k, top-p and min-p.
+	// LogProb is the logarithm of the token's probability under the processed logits. At temperature 1 and above it
+	// is the logarithm of what Probs gives. Below 1, where Probs becomes ever more peaked, it is that of the softmax
+	// at temperature 1; at temperature 0 without top-k, top-p and min-p.
 	LogProb float32
 
-	// Score is LogProb, plus the token's noise at temperatures above 0, which below 1 is multiplied by the temperature:
-	// what the race compares, less what all tokens share. So scores of different positions can be compared: from
-	// temperature 1 on the largest of all tokens' is distributed as one noise.
+	// Score is LogProb, plus the token's noise at temperatures above 0, multiplied by the temperature if that is
+	// below 1. Sample takes the token with the largest score. Scores of different positions can be compared: at
+	// temperature 1 and above, the largest score of all tokens is distributed as one noise.
 	Score float64
 }
 
-// Top ranks the cap(dst) first tokens of the race that Sample holds with the same arguments: the
-// tokens with the largest logit/temperature + noise among those kept, at temperature 0 those with
-// the largest logits. The first is Sample's token. It returns fewer where fewer can be drawn. Equal
-// scores are ordered by id, as Sample has it.
+// Top ranks the best cap(dst) tokens by what Sample compares with the same arguments: the tokens
+// with the largest logit/temperature + noise among those kept, at temperature 0 those with the
+// largest logits. The first is Sample's token. It returns fewer if fewer can be drawn. Equal scores
+// are ordered by id, as in Sample.
 func (s *Sampler) Top(dst []Candidate, logits []float32, position int, h *History) []Candidate {
 	dst = dst[:0]
 	if cap(dst) == 0 {

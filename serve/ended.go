@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Ended says how a request went.
+// Ended says how a request ended.
 type Ended struct {
-	Request  *http.Request // its headers name the trace that it belongs to
-	ID       string        // that of the log
-	Endpoint string        // the path's pattern, such as /v1/models/{id...}; "other" where there is none
-	Status   int           // of HTTP; of what ended the answer, if it had begun; 499: the client went away first
-	Model    string        // empty: none was used
+	Request  *http.Request // its headers name its trace
+	ID       string        // as in the log
+	Endpoint string        // the path's pattern, such as /v1/models/{id...}; "other" if none matches
+	Status   int           // HTTP status; if the answer had begun, that of the error that ended it; 499: the client disconnected first
+	Model    string        // empty if none was used
 	Tenant   string        // of the key; empty: none
 	Began    time.Time
-	First    time.Duration // to the first token; 0: there was none
+	First    time.Duration // time to the first token; 0: there was none
 	Took     time.Duration
-	Err      error // why it failed; its text has nothing of the body, unless prompts are logged
+	Err      error // why it failed; its text quotes nothing from the body, unless prompts are logged
 
-	Prompt, Cached, Tokens int    // of prompts, of those from the cache, and generated
+	Prompt, Cached, Tokens int    // tokens of prompts, those of them found in the cache, and generated tokens
 	Finish                 string // why the last choice ended
 }
 

@@ -2,19 +2,19 @@ package serve
 
 import "time"
 
-// Limits bound what one request may ask for. A field that is 0 has the default named with it.
+// Limits bound what one request may ask for. A field that is 0 means the default given with it.
 type Limits struct {
 	Body      int64 // bytes of a request's body; 16 MiB
 	Prompts   int   // prompts of one request; 64
 	N         int   // choices for each prompt; 16
 	Stops     int   // stop strings; 16
-	Stored    int   // responses of /v1/responses that are kept, of 64 MiB together at most; 1,000
-	MaxTokens int   // tokens of one choice; 0: as many as the context holds
+	Stored    int   // responses of /v1/responses to keep, in 64 MiB at most; 1,000
+	MaxTokens int   // tokens of one choice; 0: until the context is full
 
-	Time  time.Duration // of one request, waiting included; 1 hour
+	Time  time.Duration // for one request, waiting included; 1 hour
 	Read  time.Duration // for a client to send a request's headers, and then its body; 30 seconds
-	Write time.Duration // for a client to take a piece of an answer; 30 seconds
-	Ping  time.Duration // a stream without text sends a comment so often; 15 seconds
+	Write time.Duration // for a client to receive a piece of an answer; 30 seconds
+	Ping  time.Duration // interval of the comments that a stream without text sends; 15 seconds
 }
 
 // maxDepth is the maximum nesting of a body's arrays and objects.

@@ -18,7 +18,7 @@ import (
 // Source is a model that the server loads when a request names it.
 type Source struct {
 	Name  string                 // what clients call it
-	Bytes int64                  // memory that it takes when it is loaded: weights, what drafts for it, keys and values
+	Bytes int64                  // memory that it takes when loaded: weights, draft model and heads, keys and values
 	Load  func() (*Model, error) // called by one goroutine at a time; the server closes the model
 }
 
@@ -262,14 +262,14 @@ type modelState struct {
 	Failed bool   `json:"failed,omitempty"` // of the last load
 }
 
-// SetModel makes the server ready with a model that is loaded. It must stay open until Serve has returned.
+// SetModel makes the server ready with a loaded model. The model must stay open until Serve has returned.
 func (s *Server) SetModel(m *Model) {
 	m.before = inside.EngineStats(m)
 	s.models.set([]*entry{{Source: Source{Name: m.Name}, model: m, fixed: true, meta: newModelMeta(m)}})
 }
 
-// SetSources makes the server ready with models that it loads when requests name them, unloads and closes. The names
-// differ. A single one is loaded at once: the error is that of its load. Earlier models go with their last request.
+// SetSources makes the server ready with models that it loads on request, unloads and closes. Names must differ. A
+// single model is loaded at once: the error is that of its load. Earlier models end with their last request.
 func (s *Server) SetSources(list []Source) error {
 	entries := make([]*entry, len(list))
 	for i, source := range list {

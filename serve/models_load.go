@@ -142,9 +142,9 @@ func (p *models) unload(e *entry, why string) {
 	}()
 }
 
-// CloseModels closes the models that the server loaded, and waits for that. A model that is being
-// loaded is closed later. Requests must have ended, and further ones are refused. Serve calls it at
-// its end.
+// CloseModels closes the models that the server loaded, and waits until they are closed. A model
+// that is still loading is closed later. All requests must have ended; new ones are refused. Serve
+// calls it when it ends.
 func (s *Server) CloseModels() {
 	p := &s.models
 	p.mu.Lock()

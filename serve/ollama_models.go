@@ -189,7 +189,7 @@ func (s *Server) ollamaVersionOf(x *exchange) error {
 	}{ollamaVersion})
 }
 
-// Puller fetches a model that a client names, and tells how many bytes of a stage there are.
+// Puller fetches a model that a client names, and reports the progress of each stage in bytes.
 type Puller func(ctx context.Context, name string, progress func(stage string, done, total int64)) (Source, error)
 
 // pulled is one line of an answer to POST /api/pull.

@@ -1,5 +1,5 @@
-// Package serve answers the HTTP APIs of OpenAI and others from a grove.Model: chat and text completions, streamed or
-// whole, with health checks and metrics. docs/serve.md describes the endpoints and their fields.
+// Package serve implements the HTTP APIs of OpenAI and others for a grove.Model: chat and text completions, streamed
+// or whole, with health checks and metrics. docs/serve.md describes the endpoints and their fields.
 //
 //	s, err := serve.New(serve.Options{})
 //	s.SetModel(&serve.Model{Model: m, Name: "qwen3-8b", Drafter: "eagle3"})
@@ -7,13 +7,14 @@
 //
 // SetSources serves several models, which are loaded when requests name them.
 //
-// Requests run side by side: each generates in a goroutine, and the model's engine batches them.
+// Requests run concurrently: each generates in a goroutine, and the model's engine batches them.
 //
-// The way of a request: exchange.go has it and its answer. body.go and decode.go read its body into a struct of its
-// protocol (chat.go, completions.go, responses.go, anthropic.go, ollama.go). The struct's method conversation makes the
-// one form of all protocols (conversation.go, options.go, tools.go), and call.go makes a grove.Request of that.
-// answer.go and stream.go take the generated chunks, reader.go parts their text into reasoning, content and calls, and
-// the protocol's form shows these (openai.go, *_answer.go). Read chat.go first.
+// How a request is handled: exchange.go holds the request and its answer. body.go and decode.go read its body into a
+// struct of its protocol (chat.go, completions.go, responses.go, anthropic.go, ollama.go). The struct's method
+// conversation converts it to the form that all protocols share (conversation.go, options.go, tools.go), and call.go
+// makes a grove.Request from that. answer.go and stream.go take the generated chunks, reader.go splits their text
+// into reasoning, content and calls, and the protocol's form writes these (openai.go, *_answer.go). Start with
+// chat.go.
 package serve
 
 import (
@@ -36,11 +37,11 @@ import (
 	"github.com/grovellm/grove/internal/engine"
 )
 
-// Model is a model that is served.
+// Model is a served model.
 type Model struct {
 	*grove.Model
 	Name    string // what clients call it
-	Drafter string // of requests that name none; empty: plain decoding
+	Drafter string // drafter for requests that name none; empty: plain decoding
 
 	before   engine.Stats // from before the server had the model
 	embedded atomic.Int64 // tokens of texts for embeddings
@@ -48,33 +49,34 @@ type Model struct {
 	ready    []string // drafters that can run
 }
 
-// Options of a server. The zero value serves everybody who can connect.
+// Options of a server. The zero value serves everyone who can connect.
 type Options struct {
 	Limits
 
-	Keys []string // keys of the API, one of which a request must have; nil: none is needed
-	CORS []string // origins whose web pages may call the server, "*" for all
-	// names by which clients without a key reach the server, beside addresses and localhost: NAME, *.NAME, or * for any
+	Keys []string // API keys, one of which a request must send; nil: none is needed
+	CORS []string // origins whose web pages may call the server; "*" means any
+	// host names for clients without a key, besides IP addresses and localhost: NAME, *.NAME, or * for any
 	Hosts []string
-	TLS   *tls.Config // of Serve; nil: plain HTTP
+	TLS   *tls.Config // for Serve; nil: plain HTTP
 
 	// Objectives are the priorities of InferenceObjectives by name, for requests whose header
-	// x-llm-d-inference-objective or x-gateway-inference-objective names one. A request's field priority comes first.
+	// x-llm-d-inference-objective or x-gateway-inference-objective names one. A request's own priority comes
+	// first.
 	Objectives map[string]int
 
-	// how long a model of SetSources stays loaded after its last request; 0: five minutes; below 0: always
+	// how long a model of SetSources stays loaded after its last request; 0: five minutes; below 0: forever
 	KeepAlive time.Duration
 	Pull      Puller // fetches models that clients name; nil: they may not
-	Memory    int64  // bytes that models of SetSources may take together; 0: no limit
-	Waiting   int    // requests that may wait until a model is loaded; 0: no limit
+	Memory    int64  // maximum bytes for all models of SetSources together; 0: no limit
+	Waiting   int    // requests that may wait for a model to load; 0: no limit
 
-	NoStore  bool             // keep no responses of /v1/responses
-	CutLines []*regexp.Regexp // lines of system messages that match are left out of prompts
+	NoStore  bool             // do not store responses of /v1/responses
+	CutLines []*regexp.Regexp // matching lines of system messages are dropped from prompts
 
 	Log        *slog.Logger // a line for each request; nil: slog.Default()
-	LogPrompts bool         // put the bodies of requests into the log
+	LogPrompts bool         // write request bodies to the log
 
-	OnEnd func(*Ended) // told of each request but probes when its answer has ended, by the request's goroutine; may be nil
+	OnEnd func(*Ended) // called by the request's goroutine when an answer has ended, except for probes; may be nil
 }
 
 // Server is an http.Handler.
@@ -96,7 +98,7 @@ type Server struct {
 	pace    pace
 }
 
-// New returns a server without a model, which is not ready yet.
+// New returns a server that has no model yet, and so is not ready.
 func New(o Options) (*Server, error) {
 	for field, limit := range reflect.ValueOf(o.Limits).Fields() {
 		if limit.Int() < 0 {
@@ -178,9 +180,9 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers requests from l until ctx ends. Then it is no longer ready, and new requests are
-// refused. Those under way may go on for as long as drain says, or until Close; what is left is
-// cancelled. Serve closes l, and models that the server loaded.
+// Serve answers requests from l until ctx ends. Then the server is no longer ready and refuses new
+// requests. Running requests may take until drain has passed, or until Close; the remaining ones
+// are cancelled. Serve closes l and the models that the server loaded.
 func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration) error {
 	h := &http.Server{
 		Handler:           s,
@@ -244,5 +246,5 @@ const warnTime = 10 * time.Second
 // cancelTime is how long cancelled requests have to send their errors.
 const cancelTime = 2 * time.Second
 
-// Close cancels all requests, and with it ends the draining of Serve.
+// Close cancels all requests, and so ends the draining of Serve.
 func (s *Server) Close() { s.stop() }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// LoadTLS returns a configuration with the certificate and key of two PEM files. It reads them
-// again when they change; while they cannot be read, the last certificate stays.
+// LoadTLS returns a configuration with the certificate and key from two PEM files. It reads them
+// again when they change; while they cannot be read, it keeps the last certificate.
 func LoadTLS(certFile, keyFile string, log *slog.Logger) (*tls.Config, error) {
 	c := &certificate{files: [2]string{certFile, keyFile}, log: log}
 	if _, err := c.get(nil); err != nil {

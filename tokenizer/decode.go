@@ -9,11 +9,11 @@ import (
 // DecodeOptions says how ids become text.
 type DecodeOptions struct {
 	Special  bool // show special tokens by their names; they are left out otherwise
-	Continue bool // the ids continue a text, so a leading space of SentencePiece models belongs to it
+	Continue bool // the ids continue a text, so the leading space of SentencePiece models is kept
 }
 
-// Decode returns the exact bytes that the ids stand for. Ids cut in the middle of a character give text
-// that is not valid UTF-8; a Decoder never does.
+// Decode returns the exact bytes that the ids stand for. If the ids end within a character, the text is
+// not valid UTF-8; that of a Decoder always is.
 func (t *Tokenizer) Decode(ids []int32, o DecodeOptions) string {
 	var b strings.Builder
 	start := !o.Continue
@@ -47,8 +47,8 @@ func (t *Tokenizer) pieceAt(id int32, special bool, start *bool) string {
 	return p
 }
 
-// A Decoder turns ids into text as they come. What it returns is always valid UTF-8: the bytes of a
-// character that is not complete are held back, at most three, and bytes that can be no part of one
+// A Decoder turns ids into text as they come. The text is always valid UTF-8: the bytes of an
+// incomplete character, at most three, are held back, and bytes that cannot belong to a character
 // become U+FFFD.
 type Decoder struct {
 	t       *Tokenizer
@@ -63,13 +63,13 @@ func (t *Tokenizer) NewDecoder(o DecodeOptions) *Decoder {
 	return &Decoder{t: t, o: o, start: !o.Continue}
 }
 
-// Push takes the next id and returns the text that is now certain, often none.
+// Push takes the next id and returns the text that is now complete, often none.
 func (d *Decoder) Push(id int32) string {
 	d.pending = append(d.pending, d.t.pieceAt(id, d.o.Special, &d.start)...)
 	return d.take(false)
 }
 
-// Flush returns what was held back, as U+FFFD since nothing completed it.
+// Flush returns U+FFFD for bytes that were held back and never completed.
 func (d *Decoder) Flush() string { return d.take(true) }
 
 func (d *Decoder) take(all bool) string {

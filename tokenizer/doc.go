@@ -1,6 +1,6 @@
 // Package tokenizer turns text into token ids and back.
 //
-// Four models, which between them cover the files grove reads:
+// Four models cover all files that grove reads:
 //
 //   - byte-level BPE (GGUF model "gpt2"; Hugging Face ByteLevel): the text is cut into words by a
 //     hand-written scanner equal to the model's regular expression (scan.go, scan_chain.go), and the
@@ -16,8 +16,8 @@
 // Text that a user typed cannot produce control tokens unless EncodeOptions.ParseSpecial asks for it.
 // Bytes that are not valid UTF-8 are kept as they are: byte-level models have a token for every byte.
 //
-// A Unigram model's file may have byte tokens. Then unknown characters become these tokens, as
-// SentencePiece and Hugging Face do. llama.cpp gives the unknown token instead.
+// A Unigram model's file may have byte tokens. Then unknown characters become these tokens, as in
+// SentencePiece and Hugging Face. llama.cpp uses the unknown token instead.
 //
 // A Tokenizer never changes after it is made and may be used from any number of goroutines.
 package tokenizer

@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// EncodeOptions says how text becomes ids. The zero value is for text of any origin: no token is
-// added, and what looks like a special token is text.
+// EncodeOptions says how text becomes ids. The zero value is safe for any text: no token is added,
+// and names of special tokens are plain text.
 type EncodeOptions struct {
 	AddSpecial   bool // put the tokens around the text that the model expects (BOS, EOS)
-	ParseSpecial bool // let text name control tokens, as the output of a chat template does
+	ParseSpecial bool // read names of control tokens as those tokens, as in the output of a chat template
 
 	shield string // see lower.EncodeShielded
 }

@@ -1,8 +1,8 @@
 package tokenizer
 
 // Infill returns a fill-in-the-middle prompt: after it the model writes what stands between prefix and suffix. It
-// lacks the tokens that EncodeOptions.AddSpecial puts around a text. ok is false where the model has no tokens that
-// mark a gap.
+// does not include the tokens that EncodeOptions.AddSpecial puts around a text. ok is false if the model has no
+// fill-in-the-middle tokens.
 func (t *Tokenizer) Infill(prefix, suffix string) (tokens []int32, ok bool) {
 	n := len(fimNames) / 3
 	marks := [3]int32{}

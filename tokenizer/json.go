@@ -43,7 +43,7 @@ func (f *files) contents() map[string]*[]byte {
 // maxJSON bounds the files read; the largest tokenizers in use are under 40 MB.
 const maxJSON = 256 << 20
 
-// FromJSON reads a tokenizer.json, or the folder that holds it, with the files beside it.
+// FromJSON reads a tokenizer.json, or the folder that holds it, with the related files in that folder.
 func FromJSON(path string) (*Tokenizer, error) {
 	dir := path
 	if st, err := os.Stat(path); err != nil {
@@ -89,8 +89,8 @@ func FromJSON(path string) (*Tokenizer, error) {
 }
 
 // Parse makes the tokenizer that a Hugging Face folder's files describe: their contents by name, "tokenizer.json"
-// and the files beside it, such as "tokenizer_config.json" and "chat_template.jinja". dir stands for the folder's
-// path in errors.
+// and its related files, such as "tokenizer_config.json" and "chat_template.jinja". Errors show dir as the
+// folder's path.
 func Parse(dir string, contents map[string][]byte) (*Tokenizer, error) {
 	f := files{Name: dir}
 	for name, to := range f.contents() {

@@ -63,7 +63,7 @@ func init() {
 // VocabSize is the number of ids, 0 … VocabSize()−1. A model's embedding may have more rows, never fewer.
 func (t *Tokenizer) VocabSize() int { return len(t.text) }
 
-// Notes are remarks about the file for its user: what it leaves out, and what was taken instead.
+// Notes are remarks for the user about the file: what is missing from it, and what is used instead.
 func (t *Tokenizer) Notes() []string { return t.notes }
 
 // BOS is the token that begins a text, −1 where the model has none.
@@ -75,7 +75,7 @@ func (t *Tokenizer) EOS() int32 { return t.eos }
 // IsEOG reports whether a generation ends at id: the model's end of text or of turn.
 func (t *Tokenizer) IsEOG(id int32) bool { return slices.Contains(t.eog, id) }
 
-// AddBOS reports whether EncodeOptions.AddSpecial begins the text with a token.
+// AddBOS reports whether EncodeOptions.AddSpecial puts BOS before the text.
 func (t *Tokenizer) AddBOS() bool { return len(t.prefix) > 0 }
 
 // Templates are the file's chat templates by name. Most models have one, named "default". Package chat renders them.
@@ -102,8 +102,8 @@ func (t *Tokenizer) IsSpecial(id int32) bool {
 	return t.has(id) && (t.types[id] == tokenkind.Control || t.types[id] == tokenkind.Unknown)
 }
 
-// Piece returns the bytes that id stands for, which need not be whole characters. It is empty for an
-// id outside the vocabulary. Special tokens have their name.
+// Piece returns the bytes that id stands for, which may not be whole characters. It is empty for an
+// id outside the vocabulary. For a special token it is the token's name.
 func (t *Tokenizer) Piece(id int32) string {
 	if !t.has(id) {
 		return ""

@@ -12,9 +12,9 @@ import (
 // String draws the tree with its token ids.
 func (t *Tree) String() string { return t.Render(nil, nil) }
 
-// Render draws the tree, a line for each branch: a run of nodes without siblings stays on one line. Each
-// token is written by text (nil: its id; quoted, so that spaces and line ends show), followed by the
-// drafter's probability of it in percent, and by a * where mark says so (nil: nowhere).
+// Render draws the tree, one line per branch: a run of nodes without siblings stays on one line. Each
+// token is written by text (nil: its id; quoted, so that spaces and line ends are visible), followed
+// by the drafter's probability in percent, and by a * where mark returns true (nil: nowhere).
 //
 //	"func"
 //	├─ " main" 61% * · "(" 97% *

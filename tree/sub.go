@@ -7,13 +7,12 @@ import (
 	"slices"
 )
 
-// Sub makes dst the best connected sub-tree of t with at most budget nodes (root included, which
-// always stays) and no node deeper than depth: the nodes with the largest score, ties to the lower
-// index. Each node has a score, and none a larger one than its parent; nil stands for path
-// log-probabilities. A path is never likelier than its beginning, so those nodes form a tree, and no other
-// tree of that size has a larger sum of path probabilities, which is the number of tokens it is expected
-// to get accepted. Kept nodes stay in their order. It returns the new index of each node of t, -1 where it was
-// dropped, in index's memory. dst must not be t.
+// Sub makes dst the best connected sub-tree of t with at most budget nodes (root included, which always stays)
+// and no node deeper than depth: the nodes with the largest score, ties to the lower index. Each node has a
+// score, at most that of its parent; nil stands for path log-probabilities. A path is never more probable than
+// its beginning, so those nodes form a tree, and no other tree of that size has a larger sum of path
+// probabilities, which is its expected number of accepted tokens. Kept nodes stay in their order. It returns
+// the new index of each node of t, -1 for dropped ones, in index's memory. dst must not be t.
 func (t *Tree) Sub(dst *Tree, score []float32, budget, depth int, index []int32) []int32 {
 	if score == nil {
 		score = dst.score[:0]

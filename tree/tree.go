@@ -1,9 +1,9 @@
-// Package tree holds the unit of work of a pass: a tree of token rows under the last
-// committed token. What the papers call the tree mask, position ids and the retrieval
-// matrix are methods of Tree (Merged-Tree Dual Drafting, sections 3 and 4).
+// Package tree holds the unit of work of a pass: a tree of token rows under the last committed
+// token. The tree mask, the position ids and the retrieval matrix of the papers are methods of Tree
+// (Merged-Tree Dual Drafting, sections 3 and 4).
 //
-// A Tree keeps its buffers through Reset, so a loop that builds one tree a round
-// allocates nothing once it has seen its largest.
+// A Tree keeps its buffers through Reset, so a loop that builds one tree per round stops allocating
+// once it has seen its largest tree.
 package tree
 
 import (
@@ -11,14 +11,14 @@ import (
 	"math"
 )
 
-// Tree is a rooted tree of tokens. Node 0 is the root, and parents come before their
-// children. Token, Parent, Depth and LogProb are parallel slices, one entry a node; they
-// are open to read, and are built with Append (LogProb may be changed afterwards, by a calibration).
+// Tree is a rooted tree of tokens. Node 0 is the root, and parents come before their children.
+// Token, Parent, Depth and LogProb are parallel slices, one entry a node; they are for reading, and
+// Append builds them (a calibration may change LogProb afterwards).
 type Tree struct {
 	Token   []int32   // the token of each node
 	Parent  []int32   // the parent's index; -1 at the root
 	Depth   []int32   // 0 at the root, one more than the parent elsewhere
-	LogProb []float32 // log-probability of the node given its parent, as its drafter believes; at most 0
+	LogProb []float32 // the drafter's log-probability of the node given its parent; at most 0
 
 	first, next []int32 // first child and next sibling, -1 for none: children in the order they came
 
@@ -29,7 +29,7 @@ type Tree struct {
 	score []float32 // scratch of Sub
 }
 
-// New returns a tree with a root and nothing else.
+// New returns a tree with only a root.
 func New(root int32) *Tree {
 	t := new(Tree)
 	t.Reset(root)
@@ -37,14 +37,14 @@ func New(root int32) *Tree {
 }
 
 // Chain returns the tree without branches whose nodes are tokens in order. It is the shape of a
-// prompt's chunk. No tokens make a tree of length 0, which nothing can be appended to.
+// prompt's chunk. Without tokens, the tree has length 0, and nothing can be appended to it.
 func Chain(tokens []int32) *Tree {
 	t := new(Tree)
 	t.ResetChain(tokens)
 	return t
 }
 
-// Reset empties t but for a new root, keeping its buffers.
+// Reset empties t and gives it a new root, keeping its buffers.
 func (t *Tree) Reset(root int32) {
 	t.clear()
 	t.push(-1, root, 0)
@@ -92,8 +92,8 @@ func (t *Tree) Append(parent int, token int32, logProb float32) int {
 	return t.attach(int32(parent), last, token, logProb)
 }
 
-// AppendApart adds a child of parent even where it has one with that token, and returns its index:
-// for branches that must not share rows, such as the blocks of a text that a head learns from.
+// AppendApart adds a child of parent even if parent already has one with that token, and returns its index. It is for
+// branches that must not share rows, such as the blocks of a text that a head learns from.
 func (t *Tree) AppendApart(parent int, token int32) int {
 	return t.attach(int32(parent), t.lastChild(int32(parent)), token, 0)
 }
@@ -136,7 +136,7 @@ func (t *Tree) lastChild(i int32) int32 {
 	return last
 }
 
-// Child is the first child of i that carries token, -1 for none.
+// Child is the first child of i with the token; -1 if there is none.
 func (t *Tree) Child(i int, token int32) int {
 	for c := t.first[i]; c >= 0; c = t.next[c] {
 		if t.Token[c] == token {
@@ -163,7 +163,7 @@ func (t *Tree) PathLogProb(i int) float32 {
 	return s
 }
 
-// MaxDepth is the depth of the deepest node, -1 of an empty tree.
+// MaxDepth is the depth of the deepest node; -1 for an empty tree.
 func (t *Tree) MaxDepth() int {
 	d := int32(-1)
 	for _, v := range t.Depth {
@@ -187,8 +187,8 @@ func (t *Tree) Copy(src *Tree) {
 	t.stride = src.stride
 }
 
-// Check verifies what a pass relies on, for a tree that came from elsewhere: one root, parents
-// before children, depths that follow, nodes that see their ancestors alone, and every token in [0, vocab).
+// Check verifies what a pass relies on, for a tree that came from elsewhere: one root, parents before
+// children, depths that follow, nodes that see only their ancestors, and every token in [0, vocab).
 func (t *Tree) Check(vocab int) error {
 	n := len(t.Token)
 	if n == 0 {

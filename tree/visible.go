@@ -18,8 +18,8 @@ func (t *Tree) Sees(i, j int) bool {
 	return i == j
 }
 
-// SetSees sets whether row i attends to node j, for block heads whose rows look both ways or
-// sideways. A row always sees itself. Nodes appended later see their ancestors, as ever.
+// SetSees sets whether row i attends to node j, for block heads whose rows also see later rows or
+// other branches. A row always sees itself. Nodes appended later see their ancestors as usual.
 func (t *Tree) SetSees(i, j int, on bool) {
 	if i == j {
 		return
@@ -41,8 +41,8 @@ func (t *Tree) SetSees(i, j int, on bool) {
 	}
 }
 
-// Visible appends to dst the nodes that row i sees, in order of depth, ties by index: the
-// order of their positions. Where nothing was set that is the path from the root to i, i last.
+// Visible appends to dst the nodes that row i sees, in order of depth, ties by index: the order of
+// their positions. Unless SetSees was used, that is the path from the root to i, i last.
 func (t *Tree) Visible(i int, dst []int32) []int32 {
 	if t.stride == 0 {
 		return t.Path(i, dst)
