@@ -65,7 +65,11 @@ func (c *call) newReader() *reader {
 	if t := c.request.Tools; t != nil {
 		r.form = callform.Of(t.Form)
 		r.calling = t.Required
-		r.tools = r.form.NewReader(argumentKinds(t.List))
+		form := *r.form
+		if c.request.JSONSchema+c.request.Regex != "" { // calls stand in the place of such an answer, not behind it
+			form.After = nil
+		}
+		r.tools = form.NewReader(argumentKinds(t.List))
 	}
 	return r
 }

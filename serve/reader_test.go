@@ -121,3 +121,18 @@ func TestReader(t *testing.T) {
 		})
 	}
 }
+
+// An answer that matches a schema may show a call in a string; calls stand in its place.
+func TestCallsInStructure(t *testing.T) {
+	const call = `<function=f>{"x": 1}</function>`
+	c := &callOf{chat: true, marks: callform.AllMarks[0]}
+	c.request = grove.Request{JSONSchema: "{}", Reasoning: true, Tools: &grove.Tools{Form: callForm(t, "functionary"),
+		List: []grove.Tool{{Name: "f"}}}}
+	for text, calls := range map[string]int{`"` + call + `"`: 0, "<think>a</think>\n[\"" + call + "\"]": 0, call: 1,
+		"<think>a</think>\n" + call: 1, "<think>a" + call: 1} {
+		p := c.newReader().add(text, true)
+		if len(p.calls) != calls || (p.content == "") != (calls > 0) || !strings.HasSuffix(text, p.content) {
+			t.Errorf("%q: content %q, calls %+v", text, p.content, p.calls)
+		}
+	}
+}
