@@ -82,7 +82,7 @@ func readFalconFields(h *hfConfig, c *Config) error {
 		}
 	}
 	switch {
-	case c.Mamba.inner() != width || width == 0:
+	case c.Mamba.inner() != width:
 		return fmt.Errorf("field mamba_d_ssm is %d, and field mamba_n_heads %d with field mamba_d_head %d: no whole heads",
 			width, c.Mamba.Heads, c.Mamba.HeadDim)
 	case h.MambaNorm && h.NormBeforeGate:

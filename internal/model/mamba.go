@@ -71,7 +71,7 @@ func readMambaKeys(k *keys, c *Config) {
 	if m.Heads > 0 {
 		m.HeadDim = n / m.Heads
 	}
-	if m.Heads < 1 || m.inner() != n {
+	if m.inner() != n {
 		k.refuse("ssm.inner_size", fmt.Sprintf("is %d, and key %q %d: no whole heads", n,
 			k.name("ssm.time_step_rank"), m.Heads))
 	}
@@ -105,6 +105,10 @@ func mambaParts(prefix string, when func(c *Config, layer int) bool) []part {
 // mamba builds a layer of Mamba-2.
 func (b *builder) mamba(name func(part string) string) (nn.Recurrent, nn.Linear) {
 	c, m := b.c, b.c.Mamba
+	if err := m.validate(); err != nil { // Config.Validate takes one of zeros for none
+		b.keep(err)
+		return &nn.Mamba{}, nn.Linear{}
+	}
 	conv := b.convolution(name("ssm_conv1d"), m.channels())
 	conv.Bias = b.bias(name("ssm_conv1d"), m.channels())
 	layer := &nn.Mamba{

@@ -82,6 +82,11 @@ func TestMambaFields(t *testing.T) {
 				}
 			}
 		}
+		if _, err := f.logits(map[string]any{"mamba_n_heads": 0, "mamba_n_groups": 0, "mamba_d_state": 0, "mamba_d_head": 0,
+			"mamba_d_ssm": 0, "mamba_expand": 0, "mamba_num_heads": 0, "n_groups": 0, "ssm_state_size": 0,
+			"mamba_head_dim": 0}); err == nil || !strings.Contains(err.Error(), "0 heads") {
+			t.Errorf("%s: without heads: %v", s.Name, err)
+		}
 		for _, same := range append(sameFields, map[string]any{"time_step_limit": []any{0, nil}},
 			map[string]any{"time_step_limit": nil},
 			map[string]any{"time_step_limit": []any{0, map[string]any{"__float__": "Infinity"}}},
@@ -107,6 +112,13 @@ func TestMambaKeys(t *testing.T) {
 			if got, err := lastLogits(t, f, func(w *gguf.Writer) { w.Set(s.Arch+"."+key, v) }); err == nil && sameBits(got, base) {
 				t.Errorf("%s: %s = %d changes nothing", s.Name, key, v)
 			}
+		}
+		if _, err := lastLogits(t, f, func(w *gguf.Writer) {
+			for _, key := range []string{"state_size", "group_count", "time_step_rank", "inner_size"} {
+				w.Set(s.Arch+".ssm."+key, uint32(0))
+			}
+		}); err == nil || !strings.Contains(err.Error(), "0 heads") {
+			t.Errorf("%s: without heads: %v", s.Name, err)
 		}
 	}
 }
