@@ -52,9 +52,11 @@ type FolderScales struct {
 	MambaOut floating    `json:"ssm_out_multiplier"`
 	Mamba    [5]floating `json:"ssm_multipliers"` // of the rows z, x, B, C and dt
 	MLP      [2]floating `json:"mlp_multipliers"` // of gate and down
+
+	tied bool // the output matrix is the folder's embedding, by Head in place of Embed
 }
 
-var noScales = FolderScales{1, 1, 1, 1, 1, 1, 1, [5]floating{1, 1, 1, 1, 1}, [2]floating{1, 1}}
+var noScales = FolderScales{1, 1, 1, 1, 1, 1, 1, [5]floating{1, 1, 1, 1, 1}, [2]floating{1, 1}, false}
 
 // fields are the numbers by config.json's names.
 func (s *FolderScales) fields() map[string][]floating {
@@ -88,7 +90,7 @@ func readFalconFields(h *hfConfig, c *Config) error {
 	case h.MambaNorm && h.NormBeforeGate:
 		return errors.New("mamba_norm_before_gate is true: grove computes the norm behind the gate, as llama.cpp does")
 	case c.Tied && s.Embed != s.Head:
-		return errors.New("tie_word_embeddings, and lm_head_multiplier is not embedding_multiplier: not supported")
+		c.Tied, s.tied = false, true
 	}
 	return h.checkTimeSteps()
 }

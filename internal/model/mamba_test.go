@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model/synth"
 )
 
@@ -120,5 +121,26 @@ func TestMambaKeys(t *testing.T) {
 		}); err == nil || !strings.Contains(err.Error(), "0 heads") {
 			t.Errorf("%s: without heads: %v", s.Name, err)
 		}
+	}
+}
+
+// The output matrix of a folder of Falcon-H1 may be the embedding, with a multiplier of its own.
+func TestTiedWithMultipliers(t *testing.T) {
+	s := synth.Small()[slices.IndexFunc(synth.Small(), func(s synth.Shape) bool { return s.Arch == "falcon-h1" })]
+	f := keyFolder(t, s)
+	from, err := safetensors.OpenFolder(f.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	head, _ := from.Tensor("model.embed_tokens.weight")
+	head.Name = "lm_head.weight"
+	want, err := f.with(head).logits(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.without("lm_head.weight").logits(map[string]any{"tie_word_embeddings": true})
+	if err != nil || !sameBits(got, want) {
+		t.Errorf("a folder with one matrix for both is another model: %v", err)
 	}
 }

@@ -187,6 +187,9 @@ func (c *Config) part(a *architecture, p part, layer int, prefix, folder string)
 	}
 	if c.Scales != nil {
 		x.Factors = c.factors(p.name)
+		if p.name == "output" && c.Scales.tied {
+			x.Folder = a.find("token_embd").folder
+		}
 	}
 	switch {
 	case p.heads && a.neighbours && !a.interleaved:
