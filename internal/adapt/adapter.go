@@ -14,15 +14,15 @@ import (
 	"github.com/grovellm/grove/internal/kernels/fineclock"
 )
 
-// Policy is how it is decided when to learn.
+// Policy decides when to learn.
 type Policy string
 
 const (
-	Judged Policy = "judged" // weights serve once they were judged better, within an account: the default
+	Judged Policy = "judged" // weights serve once they are judged better, within an account: the default
 	Bandit Policy = "bandit" // SpecBlock, section 3.4: Algorithm 1 with the numbers of its Appendix A.3
-	// Online Speculative Decoding: an update of all every eight queries, from rejected positions
+	// Online Speculative Decoding: an update of all weights every eight queries, from rejected positions
 	OSD    Policy = "osd"
-	Always Policy = "always" // an update of all after every query: SpecBlock, Table 2, without the bandit
+	Always Policy = "always" // an update of all weights after every query: SpecBlock, Table 2, without the bandit
 )
 
 var policies = []Policy{Judged, Bandit, OSD, Always}
@@ -31,30 +31,30 @@ var policies = []Policy{Judged, Bandit, OSD, Always}
 type Options struct {
 	Policy  Policy
 	Threads int    // workers of updates; 0: one
-	Dir     string // folder that keeps what was learned over restarts, in a file for each head; empty: it is not kept
-	Memory  int    // bytes of texts that are kept to learn from, at most; 0: DefaultMemory
+	Dir     string // folder that keeps what was learned across restarts, one file per head; empty: it is not kept
+	Memory  int    // most bytes of texts that are kept to learn from; 0: DefaultMemory
 	Seed    uint64
 
-	// Wait makes the end of a query wait for the update that it begins: for studies of what
-	// learning brings, whose outcome then does not depend on how fast the machine is.
+	// Wait makes the end of a query wait for the update that it begins. In studies of learning, the
+	// results then do not depend on how fast the machine is.
 	Wait bool
 
-	// Workers are those that decode: as many of them as an update has workers of its own rest while
-	// it runs, so that it has processors and decoding is not held up by workers that wait for one.
-	// Nil: they do not.
+	// Workers are those that decode. While an update runs, as many of them rest as it has workers of
+	// its own: it then has processors, and decoding is not held up by workers that wait for one.
+	// Nil: none rest.
 	Workers Workers
 
 	Tuning
 }
 
-// DefaultMemory is Options.Memory where that is 0. A row of an 8B target with five taps takes 80 KB.
+// DefaultMemory is the default of Options.Memory. A row of an 8B target with five taps takes 80 KB.
 const DefaultMemory = 1 << 30
 
 const (
 	mostCollecting = 4 // running sequences whose text is kept
 
-	// textLists is the number of lists of texts. Each may use an equal part of Options.Memory. They
-	// are: one for each running sequence, three buffers, texts judged but not learned from, older
+	// textLists is the number of lists of texts. Each may use an equal part of Options.Memory. There
+	// is one for each running sequence, three buffers, texts judged but not learned from, older
 	// texts, and one that the running task has taken over.
 	textLists = mostCollecting + 6
 )
@@ -62,24 +62,24 @@ const (
 // Workers are a pool; see package par.
 type Workers interface {
 	Threads() int
-	Spare(processors int) // more than before, or, where negative, fewer
+	Spare(processors int) // spare so many more than before, or fewer if negative
 }
 
-// Tuning is numbers that no paper gives. The zero value stands for those of DefaultTuning.
+// Tuning has numbers that no paper gives. The zero value stands for DefaultTuning.
 type Tuning struct {
 	Steps    [actions]int     // of the optimiser in an update: the first on new texts, the others on older ones too
 	Rate     [actions]float32 // of AdamW
 	Rounds   int              // of a step
 	Replay   int              // texts of older queries that are kept
-	Keep     float32          // λ: the weight of the divergence from the head as it was at first
+	Keep     float32          // λ: the weight of the divergence from the original head
 	Gamma    float64          // see learn.Study
 	Mean     float32          // see learn.Study
-	Judged   int              // rounds of a judgement, at most
+	Judged   int              // most rounds of a judgement
 	Share    float64          // of decoding time that learning may cost
-	Reinvest float64          // the part of what the head in use gains that learning may cost besides
+	Reinvest float64          // the part of the gain of the head in use that learning may cost in addition
 }
 
-// DefaultTuning are the numbers in use.
+// DefaultTuning returns the numbers in use.
 func DefaultTuning() Tuning {
 	return Tuning{
 		Steps: [actions]int{Head: 3, Full: 4}, Rate: [actions]float32{Head: 2e-3, Full: 1.2e-3},
@@ -87,18 +87,18 @@ func DefaultTuning() Tuning {
 	}
 }
 
-// Adapter is a drafter's head that learns. Any number of goroutines use it.
+// Adapter is a drafter's head that learns. Any number of goroutines may use it.
 type Adapter struct {
 	o     Options
 	vocab int
 	first learn.Head
 	head  atomic.Pointer[learn.Head] // to draft with
 
-	// mu protects the fields below. Decoding locks it, so nobody holds it while weights are
+	// mu protects the fields below. Decoding locks it, so it must not be held while weights are
 	// computed or a file is written.
 	mu         sync.Mutex
 	account    Account
-	judging    bool // the student is to be judged before it learns again
+	judging    bool // the student must be judged before it learns again
 	bandit     bandit
 	rng        *rand.Rand
 	frozen     bool
@@ -106,10 +106,10 @@ type Adapter struct {
 	filled     [actions]filling
 	stats      Stats
 	closed     bool
-	busy       bool      // one goroutine uses the worker; it sets busy back
+	busy       bool      // a goroutine uses the worker; it resets busy
 	idle       sync.Cond // busy became false
 
-	running atomic.Bool // an update, on workers of its own
+	running atomic.Bool // an update is running, on workers of its own
 	slow    slowdown
 
 	work  worker
@@ -122,18 +122,18 @@ type filling struct {
 	queries int
 }
 
-// Stats say what was learned and what it cost.
+// Stats describe what was learned and what it cost.
 type Stats struct {
 	Queries   int          `json:"queries"`
 	Rejected  int          `json:"rejected"`  // positions
-	Updates   [actions]int `json:"updates"`   // of the last part, and of all
+	Updates   [actions]int `json:"updates"`   // of the last part, and of all weights
 	Refused   int          `json:"refused"`   // updates whose weights were not sound
 	Adopted   int          `json:"adopted"`   // times that weights came into use because they were judged better
 	Returned  int          `json:"returned"`  // times that weights were given up because they were judged worse
 	Rollbacks int          `json:"rollbacks"` // times that weights in use were taken out of use
-	Seconds   float64      `json:"seconds"`   // of processors that learning took
+	Seconds   float64      `json:"seconds"`   // processor time of learning
 	Slowdown  float64      `json:"slowdown"`  // share of its time that decoding loses while a task runs
-	// expected accepted length over the first head's, less its standard error; 0 or more
+	// relative gain of expected accepted length over the first head's, less its standard error; 0 or more
 	Gain float64 `json:"gain"`
 
 	Account
@@ -142,8 +142,8 @@ type Stats struct {
 	Error string           `json:"error,omitempty"` // what ended learning, if anything did
 }
 
-// New makes an adapter that begins with a head. Where Options.Dir has a state of that head, it goes
-// on from there. The adapter locks that state until Close: New fails where another has it.
+// New makes an adapter that begins with a head. If Options.Dir has a state of that head, it goes on
+// from there. The adapter locks that state until Close: New fails if another adapter has it.
 func New(first learn.Head, vocab int, o Options) (*Adapter, error) {
 	o.Policy = cmp.Or(o.Policy, Judged)
 	switch {
@@ -178,7 +178,7 @@ func New(first learn.Head, vocab int, o Options) (*Adapter, error) {
 	return a, nil
 }
 
-// Head is what drafters draft with now.
+// Head returns the head that drafters now draft with.
 func (a *Adapter) Head() learn.Head { return a.now() }
 
 func (a *Adapter) now() learn.Head { return *a.head.Load() }
@@ -204,14 +204,14 @@ func (a *Adapter) collected() {
 	a.mu.Unlock()
 }
 
-// Freeze stops learning, and goes on with it: what was learned stays in use.
+// Freeze stops learning, or resumes it. What was learned stays in use.
 func (a *Adapter) Freeze(frozen bool) {
 	a.mu.Lock()
 	a.frozen = frozen
 	a.mu.Unlock()
 }
 
-// Stats are those so far.
+// Stats returns the statistics so far.
 func (a *Adapter) Stats() Stats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -221,7 +221,7 @@ func (a *Adapter) Stats() Stats {
 	return s
 }
 
-// exclusive waits until nobody uses the worker, then runs f, which may use it. Decoding goes on.
+// exclusive waits until no one uses the worker, then runs f, which may use it. Decoding goes on.
 func (a *Adapter) exclusive(f func() error) error {
 	a.mu.Lock()
 	for a.busy {
@@ -241,7 +241,7 @@ func (a *Adapter) release() {
 	a.idle.Broadcast()
 }
 
-// Reset forgets all that was learned, in the state file too.
+// Reset forgets everything learned, in the state file too.
 func (a *Adapter) Reset() error {
 	return a.exclusive(func() error {
 		a.mu.Lock()
@@ -262,12 +262,12 @@ func (a *Adapter) Reset() error {
 	})
 }
 
-// Export writes the head that is in use as a GGUF file of its family. A head opened from that file
-// drafts the same to the bit.
+// Export writes the head in use as a GGUF file of its family. A head opened from that file drafts
+// the same, bit for bit.
 func (a *Adapter) Export(path, name string) error { return learn.Write(path, name, a.now()) }
 
-// Close waits for the update under way, if there is one, and saves the state. Drafters can go on
-// with the head as it then is.
+// Close waits for the current update, if there is one, and saves the state. Drafters can go on with
+// the head as it then is.
 func (a *Adapter) Close() error {
 	return a.exclusive(func() error {
 		a.mu.Lock()
@@ -286,26 +286,26 @@ func (a *Adapter) Close() error {
 	})
 }
 
-// spare leaves processors to an update, or takes them back; see par.Pool.
+// spare gives processors to an update, or takes them back; see par.Pool.
 func (a *Adapter) spare(processors int) {
 	if a.o.Workers != nil {
 		a.o.Workers.Spare(processors)
 	}
 }
 
-// Rest waits for the update under way, if there is one.
+// Rest waits for the current update, if there is one.
 func (a *Adapter) Rest() { _ = a.exclusive(func() error { return nil }) }
 
-// lost is the decoding time that work costs which takes so many seconds of processors, and of the clock.
+// lost returns the decoding time that work costs, from the seconds of processors and of the clock that it takes.
 func (a *Adapter) lost(processors, clock float64) float64 {
-	if a.o.Wait { // nothing was decoded beside it
+	if a.o.Wait { // nothing was decoded meanwhile
 		return processors / float64(a.o.Threads) * a.Share()
 	}
 	return clock * a.slow.share(a.Share())
 }
 
-// Share is the share of decoding's speed that an update is taken to cost before it was measured:
-// that of its workers among those that decode.
+// Share returns the share of decoding's speed that an update is assumed to cost before it is measured:
+// the number of its workers over that of decoding's.
 func (a *Adapter) Share() float64 {
 	if a.o.Workers == nil {
 		return 1
@@ -313,8 +313,8 @@ func (a *Adapter) Share() float64 {
 	return min(1, float64(a.o.Threads)/float64(a.o.Workers.Threads()))
 }
 
-// study is how an action's update learns. OSD has neither the divergence from the first head nor
-// the mean of weights, which are SpecBlock's and grove's.
+// study returns how an action's update learns. OSD has neither the divergence from the first head nor
+// the mean of weights, which come from SpecBlock and grove.
 func (a *Adapter) study(action Action) learn.Study {
 	o := learn.Study{
 		Last: action == Head, Keep: a.o.Keep, Gamma: a.o.Gamma, Mean: a.o.Mean,

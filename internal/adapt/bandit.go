@@ -4,13 +4,13 @@ package adapt
 
 import "math/rand/v2"
 
-// Action is what a query's feedback is used for.
+// Action is the use of a query's feedback.
 type Action int
 
 const (
 	Skip Action = iota
 	Head        // an update of the last part
-	Full        // an update of all
+	Full        // an update of all weights
 	actions
 )
 
@@ -22,21 +22,21 @@ const (
 	coldEvents = 8  // updates that explore
 	coldFirst  = .3 // ε at the first of them
 	coldLast   = .1 // ε at the last of them
-	blocked    = 2  // queries after an update that cannot begin another
+	blocked    = 2  // queries after an update that cannot begin another one
 	leastTrig  = 5  // s_min: rewards of weaker signals do not count
 	memory     = .1 // α
-	falls      = 3  // windows in a row whose accepted length falls
+	falls      = 3  // consecutive windows of falling accepted length
 )
 
 // Numbers that the paper leaves open.
 const (
 	buffered = 2    // queries that saturate a buffer
 	interval = 2    // N: queries after an update whose throughput is measured
-	firstV   = 1e-9 // v at first: positive, so that the first query after the warm-up is not skipped
+	firstV   = 1e-9 // initial v: positive, so that the first query after the warm-up is not skipped
 )
 
-// bandit chooses what a query's feedback is used for. v is the mean change in throughput, in tokens
-// a second, for a unit of the signal: equation 10. It is saved as it is.
+// bandit chooses how a query's feedback is used. v is the mean change in throughput, in tokens per
+// second, per unit of the signal: equation 10. It is saved as it is.
 type bandit struct {
 	Value   [actions]float64 `json:"value"` // v
 	Queries int              `json:"queries"`
@@ -47,10 +47,10 @@ type bandit struct {
 	Open      bool    `json:"open"` // an interval is measured
 	Trigger   Action  `json:"trigger"`
 	Signal    float64 `json:"signal"`   // s_trig
-	Baseline  float64 `json:"baseline"` // throughput before the update, in tokens a second
+	Baseline  float64 `json:"baseline"` // throughput before the update, in tokens per second
 	Remaining int     `json:"remaining"`
 
-	Windows []float64 `json:"-"` // accepted length of the last intervals; of their heads none is saved
+	Windows []float64 `json:"-"` // accepted length of the last intervals, whose heads are not saved
 }
 
 // throughput adds up queries.
@@ -66,7 +66,7 @@ func newBandit() bandit {
 	return bandit{Value: [actions]float64{Head: firstV, Full: firstV}}
 }
 
-// choose says what a query with the signal s is used for: lines 3 to 8, and the cold start of A.3.
+// choose returns the action for a query with the signal s: lines 3 to 8, and the cold start of A.3.
 func (b *bandit) choose(s float64, rng *rand.Rand) Action {
 	b.Queries++
 	if b.Queries <= warmUp {
@@ -97,8 +97,8 @@ func (b *bandit) may() bool {
 	return !b.Open
 }
 
-// begun notes an update that a query with the signal s began: lines 13 and 17. The interval begins
-// with it, so that throughput has the update's cost in it.
+// begun records an update that a query with the signal s began: lines 13 and 17. The interval begins
+// with it, so that its throughput includes the update's cost.
 func (b *bandit) begun(a Action, s float64) {
 	b.Events++
 	b.Blocked = blocked
@@ -109,18 +109,18 @@ func (b *bandit) begun(a Action, s float64) {
 	b.Baseline, b.Before = b.Before.perSecond(), throughput{}
 }
 
-// trend is how accepted length went on at the end of an interval.
+// trend is the change of accepted length at the end of an interval.
 type trend int
 
 const (
 	still  trend = iota // no interval ended
-	held                // accepted length is that of the interval before, or more; or there was none before
-	fell                // it is less
-	failed              // it fell in as many intervals in a row as the fail-safe allows
+	held                // no less than in the interval before, or there was none before
+	fell                // less than in the interval before
+	failed              // it fell in as many consecutive intervals as the fail-safe allows
 )
 
-// served takes in a query, and says how accepted length went on if an interval ended with it: lines
-// 19 to 24. inUse says that the last update is done.
+// served takes in a query. If an interval ended with it, served returns the trend of accepted length:
+// lines 19 to 24. inUse says that the last update is done.
 func (b *bandit) served(q *query, inUse bool) trend {
 	b.Before.Tokens += q.committed
 	b.Before.Rounds += q.rounds
@@ -150,7 +150,7 @@ func (b *bandit) served(q *query, inUse bool) trend {
 	return fell
 }
 
-// rolledBack notes that: values are what they were at first.
+// rolledBack records a rollback: it resets the values to their initial ones.
 func (b *bandit) rolledBack() {
 	b.Value, b.Windows = newBandit().Value, nil
 }

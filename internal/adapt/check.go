@@ -1,4 +1,4 @@
-// What a state file may say.
+// Checks of what a state file may contain.
 
 package adapt
 
@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// Numbers of a state are at most so large: sums of them are finite, and counts are exact in any reader.
+// The largest numbers of a state: with them sums are finite, and counts are exact in any reader.
 const (
 	mostCounted = 1 << 53
 	mostSummed  = 1e15
@@ -20,7 +20,7 @@ type field struct {
 	least, most float64
 }
 
-// check refuses what no adapter saves, by the field's name.
+// check returns an error that names a field with a value that no adapter saves.
 func (k *saved) check() error {
 	b, s := &k.Bandit, &k.Stats
 	list := []field{
@@ -65,7 +65,7 @@ func (k *saved) check() error {
 	return nil
 }
 
-// fields are the numbers of a comparison. How much its queries weigh follows from their number.
+// fields returns the numbers of a comparison. The weights of its queries follow from their number.
 func (c *comparison) fields() []field {
 	weights := func(share float64) float64 { return (1 - math.Pow(share, float64(max(c.Queries, 0)))) / (1 - share) }
 	most := 0.0

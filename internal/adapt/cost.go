@@ -1,4 +1,4 @@
-// What learning costs: the time that decoding loses while a task runs.
+// The cost of learning: the time that decoding loses while a task runs.
 
 package adapt
 
@@ -11,29 +11,29 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// slowdown measures how much slower rounds are while an update runs than otherwise. Its processor
-// time says little of that: decoding that waits for memory hardly misses a processor.
+// slowdown measures how much slower rounds are while an update runs than otherwise. The update's
+// processor time says little about that: decoding that waits for memory hardly misses a processor.
 //
-// A round's time goes by its rows, so rounds are compared with others of about as many.
+// A round's time depends on its rows, so rounds are compared with others of about as many.
 type slowdown struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	usual [17]times // of rounds while nothing is learned, by the length of their rows as a number
-	lost  float64   // seconds that rounds took beside an update beyond the usual
-	took  float64   // of how many
+	usual [17]times // of rounds while nothing is learned, by the bit length of their number of rows
+	lost  float64   // seconds that rounds took beyond the usual during updates
+	took  float64   // seconds that those rounds took in total
 }
 
-// How long rounds are remembered: of the usual ones so many, of those beside an update so many
-// seconds. So the share follows a load that changes, by any factor.
+// How long rounds are remembered: usualMemory usual ones, and learningMemory seconds of those during
+// updates. So the share follows a load that changes, by any factor.
 const (
 	usualMemory    = 32
 	learningMemory = 8
-	priorSeconds   = 1 // that the share of the workers, which is what stands at first, is worth
-	stalled        = 4 // a round counts as so many times the usual at most, and as so much less at least
+	priorSeconds   = 1 // weight, in seconds, of the initial estimate: the share of the workers
+	stalled        = 4 // a round counts as at most so many times the usual time, and at least the usual over it
 )
 
-// round takes a round's rows and time.
+// round records a round's rows and time.
 func (s *slowdown) round(rows int, seconds float64, learning bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,10 +54,10 @@ func (s *slowdown) round(rows int, seconds float64, learning bool) {
 	}
 }
 
-// times are those of the last usualMemory rounds.
+// times has the times of the last usualMemory rounds.
 type times struct {
 	last [usualMemory]float64
-	n    int // rounds, all of them
+	n    int // rounds ever
 }
 
 func (t *times) add(seconds float64) {
@@ -65,7 +65,7 @@ func (t *times) add(seconds float64) {
 	t.n++
 }
 
-// mean is that of the times, each at most stalled times their median; 0 without any.
+// mean returns the mean of the times, each limited to stalled times their median; 0 without any.
 func (t *times) mean() float64 {
 	n := min(t.n, usualMemory)
 	if n == 0 {
@@ -80,7 +80,7 @@ func (t *times) mean() float64 {
 	return sum / float64(n)
 }
 
-// share is the share of its time that decoding loses; at is what is taken for it before anything was measured.
+// share returns the share of its time that decoding loses. at is the estimate before anything is measured.
 func (s *slowdown) share(at float64) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *slowdown) share(at float64) float64 {
 
 // timer times the rounds of a drafter: from its proposal to its commit.
 type timer struct {
-	began    time.Time // zero: of a step without a proposal
+	began    time.Time // zero in a step without a proposal
 	learning bool
 }
 
@@ -100,7 +100,7 @@ func (t *timer) end(a *Adapter, rows []draft.Rows) {
 	t.began = time.Time{}
 	n := 0
 	for _, r := range rows {
-		if r.Next < 0 { // a prompt was read beside
+		if r.Next < 0 { // a prompt was read in the same step
 			return
 		}
 		n += r.Tree.Len()
@@ -111,7 +111,7 @@ func (t *timer) end(a *Adapter, rows []draft.Rows) {
 	a.slow.round(n, a.slow.now().Sub(began).Seconds(), t.learning)
 }
 
-// meter measures what a task costs.
+// meter measures the cost of a task.
 type meter struct {
 	processor time.Duration
 	clock     time.Time

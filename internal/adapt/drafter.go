@@ -8,12 +8,12 @@ import (
 	"github.com/grovellm/grove/internal/speculate"
 )
 
-// Wrap makes a drafter of the adapter's head learn. It is used as the drafter itself would be.
+// Wrap returns a drafter that learns while it drafts with d, a drafter of the adapter's head.
 func (a *Adapter) Wrap(d learn.Learner) draft.Drafter {
 	return &drafter{Learner: d, a: a}
 }
 
-// Of is the adapter that a drafter learns with; nil where it does not learn.
+// Of returns the adapter that a drafter learns with, or nil if it does not learn.
 func Of(d draft.Drafter) *Adapter {
 	if w, ok := d.(*drafter); ok {
 		return w.a
@@ -31,7 +31,7 @@ type drafter struct {
 	rows     []draft.Rows
 }
 
-// state is a sequence, a query of the paper's.
+// state is a sequence, called a query in the paper.
 type state struct {
 	draft.State
 	a         *Adapter
@@ -40,12 +40,12 @@ type state struct {
 	query     query
 }
 
-// query is what a sequence came to.
+// query is the outcome of a sequence.
 type query struct {
 	texts     []*learn.Example
 	signal    float64 // s, equation 8
 	rejected  int
-	rounds    int // verified, with drafted nodes or without
+	rounds    int // verified, with or without drafted nodes
 	committed int
 	seconds   float64 // of the rounds
 }
@@ -58,8 +58,8 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	return &state{State: inner, a: d.a}, nil
 }
 
-// begin starts to collect the sequence's text, if there is a place for it. It comes with the first
-// rows: what is only kept of a text, for others to share, takes no place.
+// begin starts to collect the sequence's text, if there is a place for it. It is called with the
+// first rows: a state that only keeps a text for others to share takes no place.
 func (s *state) begin(taps int) error {
 	s.hasRows = true
 	if !s.a.collect() {
@@ -74,7 +74,7 @@ func (s *state) begin(taps int) error {
 	return nil
 }
 
-// Resume is the drafter's.
+// Resume is the wrapped drafter's.
 func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) int {
 	if from != nil {
 		from = from.(*state).State
@@ -82,7 +82,7 @@ func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) int
 	return d.Learner.Resume(s.(*state).State, n, from, common)
 }
 
-// renew takes the newest head into use.
+// renew makes the drafter use the newest head.
 func (d *drafter) renew() {
 	if h := d.a.now(); h != d.using {
 		d.Use(h)
@@ -100,7 +100,7 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 	return d.Learner.Propose(ctx, d.requests)
 }
 
-// most places beyond the rejected one that a round is taken to have looked at.
+// looksOn is how many places beyond the rejected one a round is assumed to have looked at, at most.
 const looksOn = 2
 
 func (d *drafter) Commit(rows []draft.Rows) error {
@@ -140,7 +140,7 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	return d.Learner.Commit(d.rows)
 }
 
-// Ended tells the adapter what the sequence came to.
+// Ended reports the sequence's outcome to the adapter.
 func (s *state) Ended(stats *speculate.Stats) {
 	q := &s.query
 	if s.collector != nil {

@@ -1,4 +1,4 @@
-// The default policy: what was learned is judged before it serves.
+// The default policy: weights are judged before they serve.
 
 package adapt
 
@@ -8,19 +8,19 @@ import (
 	"github.com/grovellm/grove/internal/drafters/learn"
 )
 
-// judged is what the default policy knows. The worker uses it.
+// judged is the state of the default policy. The worker uses it.
 //
 // The student's weights are not those in use. Each query first judges the student, and then the
 // student may learn from it. So it is judged on texts that it has not learned from.
 type judged struct {
-	candidate learn.Head // the student's weights; nil: they are those in use
+	candidate learn.Head // the student's weights; nil: the same as those in use
 	over      comparison // of the head in use over the first one
 	better    comparison // of the candidate over the head in use
 	would     comparison // of the candidate over the first head
 
 	fresh   []*learn.Example // texts since the last update
 	since   int              // queries since the last update
-	trials  int              // of these, that judged the student
+	trials  int              // of these, how many judged the student
 	updates int              // updates since the student came into use
 }
 
@@ -36,10 +36,10 @@ func (w *worker) judgeAndLearn(s *learn.Student, t task) error {
 	if !t.learn || j.since < j.updates || j.candidate != nil && j.trials < fewest {
 		return nil
 	}
-	if a.account.Price == 0 && a.o.Share < 1 { // the next task learns, if that can be paid
+	if a.account.Price == 0 && a.o.Share < 1 { // the next task learns, if the account can pay for it
 		return w.guessPrice(s, t.texts)
 	}
-	if gain, _ := j.better.gain(); j.candidate != nil && gain <= 0 { // nor is it likely to become better at this rate
+	if gain, _ := j.better.gain(); j.candidate != nil && gain <= 0 { // and it is not likely to become better at this rate
 		if err := w.returnStudent(s); err != nil {
 			return err
 		}
@@ -60,8 +60,8 @@ func (w *worker) judgeAndLearn(s *learn.Student, t task) error {
 	return err
 }
 
-// guessPrice guesses what the first update will cost: drafting a few rounds again is measured, and learning from a
-// round takes three times as long.
+// guessPrice guesses the cost of the first update: it measures drafting a few rounds again, and assumes that learning
+// from a round takes three times as long.
 func (w *worker) guessPrice(s *learn.Student, texts []*learn.Example) error {
 	a := w.a
 	b := learn.Draw(rand.New(rand.NewPCG(0, 0)), texts, guessed)
@@ -80,7 +80,7 @@ func (w *worker) guessPrice(s *learn.Student, texts []*learn.Example) error {
 // guessed is how many rounds are drafted again to guess a price.
 const guessed = 8
 
-// judge compares the student with the head in use, and that with the first one. It brings the better one into use.
+// judge compares the student with the head in use, and that with the first one. It puts the better one into use.
 func (w *worker) judge(s *learn.Student, texts []*learn.Example) error {
 	a, j := w.a, &w.judged
 	b := learn.Draw(w.rng, texts, a.o.Judged)
@@ -118,7 +118,7 @@ func (w *worker) judge(s *learn.Student, texts []*learn.Example) error {
 		w.count(func(s *Stats) { s.Adopted++ })
 	case j.over.worse():
 		w.judged = judged{}
-		w.replay = nil // what was learned from
+		w.replay = nil // the texts learned from
 		w.count(func(s *Stats) { s.Rollbacks++ })
 		return w.goBack(s, nil)
 	case j.better.worse():
@@ -127,11 +127,11 @@ func (w *worker) judge(s *learn.Student, texts []*learn.Example) error {
 	return nil
 }
 
-// slowest is how often the learning rate is halved at most.
+// slowest is the most times that the learning rate is halved.
 const slowest = 4
 
-// returnStudent gives the student the weights in use again. It learns at half the rate from then
-// on: what rate suits a head depends on how far it has learned.
+// returnStudent gives the student the weights in use again. From then on it learns at half the rate:
+// the rate that suits a head depends on how far it has learned.
 func (w *worker) returnStudent(s *learn.Student) error {
 	j := &w.judged
 	w.slower = min(w.slower+1, slowest)

@@ -1,4 +1,4 @@
-// What the end of a query begins.
+// Ends of queries, and the tasks that they begin.
 
 package adapt
 
@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/learn"
 )
 
-// osdQueries is after how many queries OSD updates: Appendix A.4 of SpecBlock.
+// osdQueries is the number of queries after which OSD updates: Appendix A.4 of SpecBlock.
 const osdQueries = 8
 
 // ended takes in a query.
@@ -54,7 +54,7 @@ func (a *Adapter) ended(q *query) {
 	go modestly(run)
 }
 
-// keep returns the last of the texts: as many as a list's part of the memory holds, at least one.
+// keep returns the last texts: as many as a list's part of the memory holds, but at least one.
 func (a *Adapter) keep(texts []*learn.Example) []*learn.Example {
 	from, left := len(texts), a.o.Memory/textLists
 	for from > 0 {
@@ -82,7 +82,7 @@ func (a *Adapter) push(action Action, q *query, n int) (t task) {
 	return t
 }
 
-// decide is Algorithm 1: the query's action, its buffer, and the end of an interval.
+// decide implements Algorithm 1: the query's action, its buffer, and the end of an interval.
 func (a *Adapter) decide(q *query) (t task) {
 	b := &a.bandit
 	action := b.choose(q.signal, a.rng)

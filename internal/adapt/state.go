@@ -1,5 +1,5 @@
-// What survives a restart: the student's weights with the optimiser's state, and what the policy
-// knows, as a safetensors file.
+// The state that survives a restart: the student's weights, the optimiser's state, and the policy's,
+// in a safetensors file.
 
 package adapt
 
@@ -26,7 +26,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// stateFile is a state file that is locked. Its zero value keeps nothing.
+// stateFile is a locked state file. Its zero value keeps nothing.
 type stateFile struct {
 	path  string
 	head  string // fingerprint of the first head
@@ -45,10 +45,10 @@ type saved struct {
 
 const (
 	stateKey = "grove.adapt.2"
-	oldKey   = "grove.adapt" // of versions that brought every update into use
+	oldKey   = "grove.adapt" // of versions that put every update into use
 )
 
-// Fingerprint tells heads apart by their weights.
+// Fingerprint returns a fingerprint of a head's weights.
 func Fingerprint(h learn.Head) string {
 	sum := sha256.New()
 	var b []byte
@@ -84,7 +84,7 @@ func (f *stateFile) open(dir string, first learn.Head) (err error) {
 	return atomicfile.RemoveUnfinished(f.path)
 }
 
-// close gives the file back.
+// close unlocks the file.
 func (f *stateFile) close() error {
 	if f.lock == nil {
 		return nil
@@ -125,7 +125,7 @@ func (a *Adapter) save() error {
 	return f.write(f.path, w)
 }
 
-// load goes on from the state file, if there is one.
+// load restores the state from the state file, if there is one.
 func (a *Adapter) load() error {
 	path := a.state.path
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -145,7 +145,7 @@ func (a *Adapter) load() error {
 	return err
 }
 
-// read goes on from an open state file.
+// read restores the state from an open state file.
 func (a *Adapter) read(f *safetensors.File) error {
 	var k saved
 	if _, old := f.Metadata[oldKey]; old {
@@ -203,7 +203,7 @@ func (a *Adapter) read(f *safetensors.File) error {
 	return nil
 }
 
-// part is the tensors of a state of one kind, named by a prefix and their parameters.
+// part has a state's tensors of one kind, named by a prefix and their parameters.
 type part struct {
 	prefix string
 	list   [][]float32

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// modestly runs f on a thread of its own, to which the system gives time that others leave, and
-// returns when it is done.
+// modestly runs f on its own thread at a lower priority, so that it takes time that others leave. It
+// returns when f is done.
 func modestly(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -22,8 +22,8 @@ func modestly(f func()) {
 
 const niceness = 5
 
-// spent is the processor time of the thread that modestly runs a function on, from any moment on.
-// What it waits for others is no cost of theirs.
+// spent returns the processor time of the thread that modestly runs a function on, from an arbitrary
+// start. Time that it waits for others costs them nothing.
 func spent() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_THREAD, &u) != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/grovellm/grove/internal/kernels/fineclock"
 )
 
-// modestly runs f. Other systems have no priority of a single thread that a program may set so
+// modestly runs f. On other systems a program cannot set a single thread's priority so
 // simply.
 func modestly(f func()) { f() }
 
-// spent is the time from any moment on: that of a processor, where f has one to itself.
+// spent returns the time from an arbitrary start: processor time, if f has a processor to itself.
 func spent() time.Duration { return fineclock.Since(start) }
 
 var start = fineclock.Now()

@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/par"
 )
 
-// task is what the worker is to do with the texts of some queries.
+// task is the worker's task for the texts of some queries.
 type task struct {
 	action  Action // the update; Skip: see judgeAndLearn
 	texts   []*learn.Example
@@ -29,7 +29,7 @@ type worker struct {
 	a       *Adapter
 	rng     *rand.Rand
 	student *learn.Student // made when first needed
-	used    learn.State    // the student's when it made the head in use, unless that is the first
+	used    learn.State    // the student's state when it made the head in use, unless that is the first
 	replay  []*learn.Example
 	judged  judged
 	slower  int // halvings of the learning rate, at most slowest
@@ -72,8 +72,8 @@ func (w *worker) close() {
 	}
 }
 
-// run does a task. An error ends learning: decoding goes on with the head as it is. One of the disk does not, as the
-// next save has all.
+// run does a task. An error ends learning, and decoding goes on with the head as it is. An error of the disk does not:
+// the next save has everything.
 func (w *worker) run(t task) {
 	m, updates := startMeter(w.a), w.updates
 	err := w.do(t)
@@ -89,7 +89,7 @@ func (w *worker) run(t task) {
 	}
 }
 
-// do runs a task. A panic is an error, which ends learning and nothing else.
+// do runs a task. A panic becomes an error, which ends learning and nothing else.
 func (w *worker) do(t task) (err error) {
 	defer par.Recover("an update of the head", &err)
 	s, err := w.ready()
@@ -119,14 +119,14 @@ func (w *worker) do(t task) (err error) {
 	return err
 }
 
-// count changes the statistics.
+// count updates the statistics.
 func (w *worker) count(f func(*Stats)) {
 	w.a.mu.Lock()
 	defer w.a.mu.Unlock()
 	f(&w.a.stats)
 }
 
-// charge books what a task has cost, with an update or without.
+// charge books the cost of a task. updated says that it had an update.
 func (w *worker) charge(m meter, updated bool) {
 	a, j := w.a, &w.judged
 	processors, lost := m.read(a)
@@ -144,10 +144,10 @@ func (w *worker) charge(m meter, updated bool) {
 	}
 }
 
-// saveEvery is after how many updates the state is saved.
+// saveEvery is the number of updates after which the state is saved.
 const saveEvery = 16
 
-// update makes the student learn from texts. Unless sound, the student's weights cannot be used.
+// update makes the student learn from texts. If it returns false, the student's weights cannot be used.
 func (w *worker) update(s *learn.Student, action Action, texts []*learn.Example) (sound bool, err error) {
 	w.replay = w.a.keep(append(w.replay, texts...))
 	w.replay = slices.Delete(w.replay, 0, max(0, len(w.replay)-w.a.o.Replay))
@@ -183,14 +183,14 @@ func (w *worker) train(s *learn.Student, action Action, texts []*learn.Example) 
 	return nil
 }
 
-// study is the adapter's, at the rate that judgements have left.
+// study returns the adapter's study, at the rate as halved by judgements.
 func (w *worker) study(action Action) learn.Study {
 	o := w.a.study(action)
 	o.Rate = float32(math.Ldexp(float64(o.Rate), -w.slower))
 	return o
 }
 
-// use brings the student's head into use.
+// use puts the student's head into use.
 func (w *worker) use(s *learn.Student, h learn.Head) {
 	w.used = s.Save(w.used)
 	w.a.use(h)
@@ -205,7 +205,7 @@ func (w *worker) restore(s *learn.Student) error {
 	return nil
 }
 
-// goBack brings a checkpoint into use, or the first head where that is nil.
+// goBack puts a checkpoint into use, or the first head if the checkpoint is nil.
 func (w *worker) goBack(s *learn.Student, c *checkpoint) error {
 	if c == nil {
 		w.a.use(w.a.first)
@@ -216,8 +216,8 @@ func (w *worker) goBack(s *learn.Student, c *checkpoint) error {
 	return nil
 }
 
-// watch is the paper's fail-safe (section 3.4), at the end of an interval: if accepted length fell
-// as often in a row as it allows, the last good checkpoint comes back. That is the head of the
+// watch is the paper's fail-safe (section 3.4), at the end of an interval. If accepted length fell as
+// many consecutive times as it allows, the last good checkpoint comes back. That is the head of the
 // interval from which it fell: none since did better.
 func (w *worker) watch(s *learn.Student, now trend) error {
 	a := w.a

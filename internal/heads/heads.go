@@ -21,13 +21,13 @@ import (
 	_ "github.com/grovellm/grove/internal/drafters/specblock" // SpecBlock's
 )
 
-// errNone is the error of a file that is no head.
+// errNone is the error for a file that is no head.
 var errNone = errors.New("it is no drafter's head")
 
-// Read opens a file of a head of any kind but routers. Its tensors' data last until it is closed.
+// Read opens the file of a head of any kind except routers. Its tensors' data are valid until it is closed.
 func Read(h registry.Head) (*headfile.Head, error) { return headfile.Read(h, headfile.Kinds()...) }
 
-// Check returns an error that says what is wrong where a file is no head for the target.
+// Check returns an error that says what is wrong if a file is not a head for the target.
 func Check(h registry.Head, target model.Config) error {
 	_, err := with(h, func(f *headfile.Head) (string, error) { return "", headfile.For(f.Shape, target) },
 		func(r *shortlist.RouterFile) (string, error) {
@@ -36,8 +36,8 @@ func Check(h registry.Head, target model.Config) error {
 	return err
 }
 
-// MadeFor is what a head's GGUF file says of the weights that it was made for: their
-// model.Network.WeightsID; empty where it says nothing.
+// MadeFor returns the model.Network.WeightsID of the weights that a head was made for, as its GGUF
+// file has it; empty if it does not say.
 func MadeFor(h registry.Head) (string, error) {
 	f, err := headfile.Open(h)
 	return headfile.With(h, f, err, func(f *headfile.File) (string, error) {
@@ -49,7 +49,7 @@ func MadeFor(h registry.Head) (string, error) {
 	})
 }
 
-// Describe says in a line what a head is.
+// Describe returns a one-line description of a head.
 func Describe(h registry.Head) (string, error) {
 	return with(h, func(f *headfile.Head) (string, error) { return f.Describe(), nil },
 		func(r *shortlist.RouterFile) (string, error) {
@@ -58,13 +58,13 @@ func Describe(h registry.Head) (string, error) {
 		})
 }
 
-// Is reports whether a file is a head of a kind that is known here, be it one that runs or not.
+// Is reports whether a file is a head of a known kind, even one that does not run.
 func Is(h registry.Head) bool {
 	_, err := Describe(h)
 	return !errors.Is(err, errNone)
 }
 
-// with is what is made of a head, or of a router.
+// with opens a file and returns the result of head for a head, or of router for a router.
 func with(h registry.Head, head func(f *headfile.Head) (string, error), router func(r *shortlist.RouterFile) (string,
 	error)) (string, error) {
 	f, err := Read(h)
