@@ -18,7 +18,7 @@ func (d *drafter) Head() learn.Head { return trainable{d.rows.n} }
 
 func (d *drafter) Use(h learn.Head) { d.rows.n = h.(trainable).Network }
 
-// Chance is that of the node where the walk stopped, if it was expanded.
+// Chance returns the probability of the target's choice at the node where the walk stopped, if it was expanded.
 func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 	return learn.Chance(grow.Candidates(r.State, r.Tokens), r.Next)
 }
@@ -37,8 +37,8 @@ func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	return trainable{twin}, twin.Tensors().Load(w)
 }
 
-// Last is the feed-forward half of the layer and the norm after it; of a head with more layers the
-// norm alone, unless it is part of the states: such a head has no last part.
+// Last reports whether a tensor is in the last part: the feed-forward half of the layer and the norm
+// after it. With more layers it is only the norm, or nothing if the norm is part of the states.
 func (h trainable) Last(name string) bool {
 	switch {
 	case h.Layers == 1:
@@ -61,7 +61,7 @@ func (h trainable) Shape() headfile.Shape {
 }
 
 // Run computes the entries of the texts in one pass, and then, pass by pass, the chains that
-// drafting would grow along the text: each row has the state of the one before for its feature, as
+// drafting would grow along the text: each row takes the state of the one before as its feature, as
 // in the training-time test.
 func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
 	n := h.Network
@@ -94,17 +94,17 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 	return h.collect(e, b, parts, len(rows)), rows
 }
 
-// again says that the last part alone learns, and can be computed row by row.
+// again reports whether only the last part learns, and can be computed row by row.
 func (h trainable) again(b *learn.Batch) bool { return b.Alone() && h.Last("blk.0.ffn_down.weight") }
 
-// part is what came of a pass.
+// part is the result of a pass.
 type part struct {
-	before, states nn.Mat // what enters the feed-forward half, where it is computed again; what leaves the layers
+	before, states nn.Mat // input of the feed-forward half, if it is computed again; output of the layers
 	wanted         []int32
 }
 
-// collect brings the wanted rows of all passes together. Where the last part alone learns, it is
-// computed once more, under the tape.
+// collect gathers the wanted rows of all passes. If only the last part learns, it is computed again,
+// under the tape.
 func (h trainable) collect(e *nn.Exec, b *learn.Batch, parts []part, total int) nn.Mat {
 	x := e.Mat(new(nn.Buffer), total, h.Hidden)
 	at := 0
@@ -129,8 +129,8 @@ type replay struct {
 	along  Along
 	chains []chain
 
-	// The pass under way.
-	from   []int32 // of each of its rows but the first pass's, the row of the pass before
+	// The current pass.
+	from   []int32 // after the first pass: of each row, its row in the pass before
 	wanted []int32 // rows that the rounds look at
 	rows   []learn.Row
 	bufs   Buffers
@@ -143,7 +143,7 @@ type chain struct {
 	row            int32 // its last, in the pass
 }
 
-// runTexts lays out the pass of the entries: entry i of an example is of token i+1, and the taps of row i.
+// runTexts lays out the pass of the entries: entry i of an example has token i+1 and the taps of row i.
 func (p *replay) runTexts(pages *nn.Pages) (tokens []int32) {
 	var texts [][]int32
 	var caches []*nn.Cache // new ones: a tape reads them until it has gone back
@@ -162,7 +162,7 @@ func (p *replay) runTexts(pages *nn.Pages) (tokens []int32) {
 	return p.along.Begin(texts)
 }
 
-// branches is a pass of a row more of each round that looked further, as far as the text is known.
+// branches lays out a pass with one more row for each round that looked further, as far as the text is known.
 func (p *replay) branches() (tokens []int32) {
 	p.from = nil // a tape holds on to it
 	kept := p.chains[:0]

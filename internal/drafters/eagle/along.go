@@ -6,7 +6,7 @@ import (
 )
 
 // Along lays out the passes in which a head reads texts and drafts along them, to learn: first the
-// entries of all texts, then, pass after pass, rows below some of those of the pass before.
+// entries of all texts, then, pass after pass, rows below some rows of the pass before.
 type Along struct {
 	Cache  func(text int) *nn.Cache
 	Forest *nn.Forest // of the pass laid out last; a tape holds on to it
@@ -18,7 +18,7 @@ type Along struct {
 // place is a node of a text's tree.
 type place struct{ text, node int }
 
-// Begin lays out the entries of texts, a row for each token, and returns the tokens.
+// Begin lays out the entries of texts, one row per token, and returns the tokens.
 func (a *Along) Begin(texts [][]int32) (tokens []int32) {
 	a.Forest = new(nn.Forest)
 	a.trees = nil
@@ -36,8 +36,8 @@ func (a *Along) Begin(texts [][]int32) (tokens []int32) {
 	return tokens
 }
 
-// Below lays out a row for each token, below the row of the pass before that from numbers. Rows are
-// in the order of texts.
+// Below lays out a row for each token, below the row of the pass before whose number is in from. Rows
+// are in the order of texts.
 func (a *Along) Below(from, tokens []int32) {
 	first := make([]int, len(a.trees))
 	for i, t := range a.trees {

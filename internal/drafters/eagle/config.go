@@ -9,24 +9,24 @@ import (
 )
 
 // Config is the shape of an EAGLE head, as in the code of its authors (SafeAILab/EAGLE): one
-// decoder layer over the embedding of a token and the feature of the place before it. Of the
-// model.Config Arch is "llama" or "qwen3" (with norms of queries and keys), and Vocab and Hidden
-// are the target's. Layers is 1, or more where ordinary layers follow the first.
+// decoder layer over the embedding of a token and the feature of the place before it. In the
+// model.Config, Arch is "llama" or "qwen3" (with norms of queries and keys), and Vocab and Hidden
+// are the target's. Layers is 1, or more if ordinary layers follow the first.
 type Config struct {
 	model.Config
 
 	Version int // 3; 2: EAGLE-1 and EAGLE-2, whose feature is the target's last hidden state; or Native
 
-	// Taps are the layers of the target that the feature is made of, in order: 0 is the embedding, i
-	// what block i puts out, which llama.cpp and vLLM call the input of layer i. Of EAGLE-2 it is the
-	// last alone.
+	// Taps are the target's layers that the feature is made from, in order: 0 is the embedding, i the
+	// output of block i, which llama.cpp and vLLM call the input of layer i. EAGLE-2 has only the
+	// last.
 	Taps []int
 
-	DraftVocab int // tokens of the head's own output; Vocab where it has none
+	DraftVocab int // tokens of the head's own output; Vocab if it has none
 
-	// StateFirst is of Native: fc reads the feature before the embedding, and the feature is the
-	// target's last hidden state before its last norm, as in MiMo's models. Else the embedding comes
-	// first, and the norm is part of the feature, as in Qwen's.
+	// StateFirst is for Native: fc reads the feature before the embedding, and the feature is the
+	// target's last hidden state before its last norm, as in MiMo's models. Otherwise the embedding
+	// comes first, and the norm is part of the feature, as in Qwen's.
 	StateFirst bool
 
 	// Variants of EAGLE-3 in vLLM's speculators format.
@@ -41,12 +41,12 @@ type Config struct {
 	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
 }
 
-// Native is the Version of a layer with which a model was trained to predict a token further
-// (MiMo, Qwen3-Next): EAGLE-2's network with norms of embedding, feature and output. Its tensors
-// have llama.cpp's names.
+// Native is the Version of a layer that was trained with a model to predict one more token (MiMo,
+// Qwen3-Next): EAGLE-2's network with norms of embedding, feature and output. Its tensors have
+// llama.cpp's names.
 const Native = -1
 
-// last reports whether the feature is the target's last hidden state alone.
+// last reports whether the feature is only the target's last hidden state.
 func (c *Config) last() bool { return c.Version != 3 }
 
 // alike reports whether the layer is of its target's kind, with gated or latent attention or with experts, as those of
@@ -75,7 +75,7 @@ func (c *Config) Validate() error {
 	return c.Config.Validate()
 }
 
-// DefaultTaps are the layers of a target of so many that heads of this version tap where nothing is said.
+// DefaultTaps returns the layers that heads of this version tap by default, in a target of so many layers.
 func (c *Config) DefaultTaps(layers int) []int {
 	if c.last() {
 		return []int{layers}
@@ -83,7 +83,7 @@ func (c *Config) DefaultTaps(layers int) []int {
 	return headfile.DefaultTaps(layers)
 }
 
-// Describe says what is the head's own.
+// Describe returns a description of the head.
 func (c *Config) Describe(own bool) string {
 	output := "the target's output head"
 	switch {

@@ -1,6 +1,6 @@
-// Heads in files: GGUF as llama.cpp's eagle3 has it, with eagle2 of grove's own in its likeness,
+// Heads in files: GGUF in the format of llama.cpp's eagle3, with grove's own eagle2 modelled on it,
 // and the Hugging Face folders of EAGLE's authors and of vLLM's speculators, which describe the
-// layer apart.
+// layer separately.
 
 package eagle
 
@@ -35,23 +35,23 @@ var kind = headfile.Kind{
 
 func init() { headfile.Register(&kind) }
 
-// Kind is that of EAGLE heads.
+// Kind returns the kind of EAGLE heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Common points at what heads of all kinds have.
+// Common points at the fields that heads of all kinds have.
 func (c *Config) Common() headfile.Common {
 	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers,
 		TargetWeights: &c.TargetWeights, DraftVocab: &c.DraftVocab,
 		TextWeights: &c.TextWeights}
 }
 
-// Open loads a head for a target, of which it uses what it has not of its own. A head is loaded
-// once for all drafters of a target.
+// Open loads a head for a target, whose tensors it uses where it has none of its own. A head is
+// loaded once for all drafters of a target.
 func Open(h registry.Head, target registry.Target) (*Network, error) {
 	return headfile.Load(h, &kind, target, NewNetwork)
 }
 
-// FileArch is the architecture that a GGUF file names.
+// FileArch returns the architecture that a GGUF file names.
 func (c *Config) FileArch() string {
 	if c.Version == 2 {
 		return arch2
@@ -59,7 +59,7 @@ func (c *Config) FileArch() string {
 	return arch3
 }
 
-// Keys goes through the keys of a GGUF file. llama.cpp reads all but the last two; it refuses the
+// Keys goes through the keys of a GGUF file. llama.cpp reads all except the last two; it refuses the
 // tensors of fc_norm.
 func (c *Config) Keys(k *headfile.Keys) {
 	if k.Reading() {
@@ -81,7 +81,7 @@ func (c *Config) Keys(k *headfile.Keys) {
 	k.Flag(".norm_output", &c.NormOutput, false)
 }
 
-// Foreign says why llama.cpp does not run the head as it is; empty: it does.
+// Foreign returns why llama.cpp does not run the head as it is; empty: it does.
 func (c *Config) Foreign() string {
 	switch {
 	case c.Version != 3:
@@ -98,8 +98,8 @@ func (c *Config) Foreign() string {
 	return ""
 }
 
-// folderConfig is what config.json says of a head beyond its layer. Pointers tell a missing field
-// from a zero.
+// folderConfig has the fields of config.json other than the layer's. Pointers distinguish a missing
+// field from a zero.
 type folderConfig struct {
 	Speculators        string `json:"speculators_model_type"`
 	LayerNorms         bool   `json:"layernorms"` // of vLLM's first format
@@ -118,7 +118,7 @@ type folderConfig struct {
 	} `json:"eagle_config"`
 }
 
-// Check refuses heads that are not of this kind, before fields that they may not have are missed.
+// Check refuses heads of other kinds, before fields that those need not have are reported as missing.
 func (f *folderConfig) Check() error {
 	switch {
 	case f.LayerNorms:
@@ -135,15 +135,15 @@ func (f *folderConfig) Check() error {
 	return nil
 }
 
-// Layouts of folders are told apart by the name of the first layer: that of EAGLE-3's authors, that
-// of EAGLE-2's and of vLLM's speculators, and that of vLLM's first format.
+// Layouts of folders differ in the name of the first layer: that of EAGLE-3's authors, that of
+// EAGLE-2's authors and of vLLM's speculators, and that of vLLM's first format.
 const (
 	midlayer    = "midlayer."
 	layer0      = "layers.0."
 	transformer = "transformer."
 )
 
-// maskHidden is a tensor that P-EAGLE's heads have beside those of EAGLE-3 (package peagle).
+// maskHidden is a tensor that P-EAGLE's heads have in addition to EAGLE-3's (package peagle).
 const maskHidden = "mask_hidden"
 
 // ReadFolder reads the shape from config.json of an open folder.
@@ -154,7 +154,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	return c.ReadFolderAs(x, kind.Speculators...)
 }
 
-// ReadFolderAs is ReadFolder of heads that have further tensors. types are those that
+// ReadFolderAs is ReadFolder for heads with further tensors. types are the values that
 // speculators_model_type may have.
 func (c *Config) ReadFolderAs(x *headfile.File, types ...string) (layout string, err error) {
 	first := layer0
@@ -199,8 +199,8 @@ func (c *Config) ReadFolderAs(x *headfile.File, types ...string) (layout string,
 		}
 		return *value
 	}
-	// Where it is not said it is what the code that serves each kind takes it for: vLLM, of P-EAGLE
-	// and of the authors' folders no norm.
+	// The default is that of the code that serves each kind: in vLLM, no norm for P-EAGLE and for the
+	// authors' folders.
 	c.NormBeforeResidual = set(f.NormBeforeResidual, f.Speculators == kind.Speculators[1])
 	c.NormBeforeFC = set(f.NormBeforeFC, x.Has("input_norm.weight"))
 	c.FCNorm = set(f.FCNorm, x.Has("fc_norm.0.weight"))
@@ -208,7 +208,7 @@ func (c *Config) ReadFolderAs(x *headfile.File, types ...string) (layout string,
 	return first, nil
 }
 
-// Place is where a folder has a tensor; layout is what its first layer is called.
+// Place returns where a folder has a tensor; layout is the name of its first layer.
 func (*Config) Place(name, layout string) headfile.Place {
 	if rest, ok := strings.CutPrefix(name, "fc."); ok && layout == transformer {
 		return headfile.Place{Name: "fusion_fc." + rest}
@@ -229,10 +229,10 @@ func (*Config) Place(name, layout string) headfile.Place {
 	return headfile.Place{Name: hf}
 }
 
-// Folders says which folders can be written.
+// Folders reports which folders can be written.
 func (c *Config) Folders() (authors, speculators bool) { return true, c.Version == 3 }
 
-// VLLM is headfile.VLLM's: EAGLE-3 alone, and of Llama's layers with three taps.
+// VLLM implements headfile.VLLM: only EAGLE-3, and with Llama's layers only three taps.
 func (c *Config) VLLM() (method string, tokens, most int) {
 	if c.Version != 3 || c.Arch == "llama" && c.Taps != nil && len(c.Taps) != 3 {
 		return "", 0, 0
@@ -240,7 +240,7 @@ func (c *Config) VLLM() (method string, tokens, most int) {
 	return "eagle3", 5, 0
 }
 
-// FolderFields is config.json.
+// FolderFields returns the fields of config.json.
 func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tensor.Tensor,
 	target *model.Config) (_ map[string]any, layout string, err error) {
 	layout = midlayer
@@ -264,7 +264,7 @@ func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tenso
 	m["target_hidden_size"] = c.Hidden
 	m["norm_before_residual"], m["norm_before_fc"] = c.NormBeforeResidual, c.NormBeforeFC
 	m["fc_norm"], m["norm_output"] = c.FCNorm, c.NormOutput
-	if c.Taps == nil { // as the folder that this one is made of
+	if c.Taps == nil { // as in the folder that this one is made from
 		return m, layout, nil
 	}
 	m["eagle_aux_hidden_state_layer_ids"] = c.Taps

@@ -9,11 +9,11 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Network is the layers of an EAGLE head, over loaded weights to serve or trained ones to train.
+// Network has the layers of an EAGLE head, over loaded weights to serve or trained ones to train.
 //
-// Its text is entries: of the token at place p its embedding, and the feature of place p−1, made of
-// the target's taps there. The row of an entry predicts the token at p+1. Where the target has not
-// been, a drafted token takes the state of the row that drafted it for its feature: so a head
+// Its text consists of entries: the embedding of the token at place p, and the feature of place p−1,
+// made from the target's taps there. The row of an entry predicts the token at p+1. Where the target
+// has not been, a drafted token's feature is the state of the row that drafted it: so a head
 // continues its own drafts.
 //
 //	EAGLE-3   g = fc(taps)             x = g + attention([norm(embedding) | norm(g)])   x += MLP(norm(x))   logits = Head·norm(x)
@@ -22,10 +22,10 @@ import (
 type Network struct {
 	Config
 	Fuse   nn.Linear
-	Blocks []nn.Block // of the first, queries, keys and values read the embedding beside the feature (EAGLE-3)
+	Blocks []nn.Block // in the first, queries, keys and values read both embedding and feature (EAGLE-3)
 	Norm   *nn.Norm   // before Head; nil: there is none
 
-	GNorm     nn.Norm   // of the feature; of EAGLE-2 the target's own last
+	GNorm     nn.Norm   // of the feature; for EAGLE-2 the target's own last norm
 	InNorms   []nn.Norm // of Native: of embedding and feature
 	InputNorm *nn.Norm  // Config.NormBeforeFC
 	TapNorms  []nn.Norm // Config.FCNorm
@@ -33,15 +33,15 @@ type Network struct {
 
 	headfile.Ends
 
-	Tokens []int32 // of each row of Head; nil: they are the vocabulary in order
+	Tokens []int32 // the token of each row of Head; nil: the vocabulary in order
 
-	// As is the shape whose files the head has; nil: the Config.
+	// As returns the shape whose file format the head has; nil: the Config.
 	As func(c Config) headfile.Shape
 }
 
-// NewNetwork builds the head that c describes, for a target of which it uses what it has not of its
-// own. Weights bear the names of llama.cpp's eagle3 files; tokens are those of a draft vocabulary,
-// nil where it is the whole one.
+// NewNetwork builds the head that c describes. It uses the target's tensors where it has none of its
+// own. Weights have the names of llama.cpp's eagle3 files. tokens are those of a draft vocabulary,
+// nil if it is the whole one.
 func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func LayOut(c Config) *Network {
 	if c.Version == Native {
 		n.InNorms = []nn.Norm{norm, norm}
 	}
-	if c.NormOutput || c.Version == Native { // what leaves the layers is normalised already
+	if c.NormOutput || c.Version == Native { // the layers' output is already normalised
 		n.Norm, n.outNorm = nil, n.Norm
 	}
 	if c.NormBeforeFC {
@@ -83,7 +83,7 @@ func LayOut(c Config) *Network {
 // Parts lists the tensors of a head.
 func (c *Config) Parts() headfile.Parts { return LayOut(*c).Tensors() }
 
-// Names of norms: of the feature, and of the joined taps.
+// Names of the norms of the feature and of the joined taps.
 const (
 	featureNorm = "blk.0.attn_norm_2"
 	inputNorm   = "enc.output_norm"

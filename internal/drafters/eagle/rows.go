@@ -1,5 +1,5 @@
 // Rows of text and drafts, for package grow: where the feature of each comes from, and what is kept
-// of a sequence.
+// for a sequence.
 
 package eagle
 
@@ -19,12 +19,12 @@ type rows struct {
 	n     *Network
 	pages nn.Pages
 
-	// The pass under way.
+	// The current pass.
 	laid        []grow.Rows
 	taps, fused nn.Buffer
 	gBuf        nn.Buffer
 	g           nn.Mat // features of all rows
-	x           nn.Mat // outputs of all rows, which are their states: children's features are read there
+	x           nn.Mat // outputs of all rows, which are their states and their children's features
 	bufs        Buffers
 }
 
@@ -39,12 +39,12 @@ func (r *rows) NewText() *grow.Text {
 	return &grow.Text{Text: sequence.NewText(o, r.pages.NewCache())}
 }
 
-// Keeps: a drafted row is made of the head's own state, that of the committed token of the
-// target's.
+// Keeps returns false: a drafted row is made from the head's own state, a committed token's row from
+// the target's.
 func (r *rows) Keeps() bool { return false }
 
-// Prepare makes the features: of rows of text from the target's taps, of drafted ones from the
-// states of their parents' rows.
+// Prepare makes the features: those of rows of text from the target's taps, those of drafted rows
+// from their parents' states.
 func (r *rows) Prepare(laid []grow.Rows) {
 	n := r.n
 	r.laid = laid
@@ -74,7 +74,7 @@ func (r *rows) Prepare(laid []grow.Rows) {
 	r.Inputs(fused, r.g)
 }
 
-// RouterInput is a row's output or its feature.
+// RouterInput returns a row's output or its feature.
 func (r *rows) RouterInput(i, k int, output bool) []float32 {
 	if output {
 		return r.x.Row(r.Asked(i, k))
@@ -87,7 +87,7 @@ func (r *rows) asked() bool {
 	return slices.ContainsFunc(r.laid, func(l grow.Rows) bool { return len(l.Asked) > 0 })
 }
 
-// Run computes the rows that were prepared.
+// Run computes the prepared rows.
 func (r *rows) Run(ctx context.Context) error {
 	if err := r.Start(ctx); err != nil {
 		return err

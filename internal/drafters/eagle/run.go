@@ -4,14 +4,14 @@ package eagle
 
 import "github.com/grovellm/grove/internal/nn"
 
-// Pages is the memory of caches for the network's rows. They hold f32, as a tape wants: a head
-// learns from what it drafted.
+// Pages returns the memory of caches for the network's rows. They hold f32, which a tape needs: a
+// head learns from its drafts.
 func (n *Network) Pages() nn.Pages {
 	return nn.Pages{Layers: n.keeping(), Heads: n.KVHeads, Dim: n.HeadDim, Latent: n.Latent.Rank,
 		Rope: n.Blocks[0].Attn.Rope}
 }
 
-// keeping is how many layers, from the first on, have keys and values.
+// keeping returns how many layers, from the first on, have keys and values.
 func (n *Network) keeping() int {
 	last := len(n.Blocks) - 1
 	for n.Blocks[last].Out.W == nil {
@@ -27,10 +27,10 @@ type Buffers struct {
 	projs                   [2]nn.Proj
 }
 
-// Width is the width of a row's taps, one after the other.
+// Width returns the width of a row's taps, one after the other.
 func (c *Config) Width() int { return len(c.Taps) * c.Hidden }
 
-// Features makes the features of places of the text, g (rows × Hidden), of the target's taps there (rows × Width).
+// Features makes the features of places of the text, g (rows × Hidden), from the target's taps there (rows × Width).
 func (n *Network) Features(e *nn.Exec, taps, g nn.Mat, m *Buffers) {
 	switch {
 	case n.StateFirst:
@@ -51,32 +51,32 @@ func (n *Network) Features(e *nn.Exec, taps, g nn.Mat, m *Buffers) {
 	e.Linear(nn.Source{X: taps, Norm: n.InputNorm}, nn.Proj{Linear: &n.Fuse, Dst: g})
 }
 
-// Run computes rows of a forest: of each its token and its feature are given, g (rows × Hidden),
-// and its state is left in x (rows × Hidden), not g itself. The states are the features of the
-// rows' children; Head of Output(x) are their logits.
+// Run computes rows of a forest from each row's token and its feature in g (rows × Hidden). It puts
+// their states into x (rows × Hidden), which must not be g. The states are the features of the rows'
+// children; Head of Output(x) gives their logits.
 //
-// Depth is all that tells a row its position, and ancestors what it sees. So the training-time test
-// (EAGLE-3, arXiv 2503.01840) is a forest whose beginning is the text's entries, and in which what
-// an entry drafts j tokens on is a chain of j rows below it.
+// A row's position depends only on its depth, and what it sees only on its ancestors. So the
+// training-time test (EAGLE-3, arXiv 2503.01840) is a forest that begins with the text's entries. The
+// draft of an entry j tokens further is a chain of j rows below it.
 func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, g, x nn.Mat, m *Buffers) {
 	n.RunInputs(e, f, n.embed(e, tokens, m), g, x, m)
 }
 
-// RunInputs is Run of rows whose embeddings are given (rows × Hidden).
+// RunInputs is Run with the rows' embeddings (rows × Hidden) instead of tokens.
 func (n *Network) RunInputs(e *nn.Exec, f *nn.Forest, embed, g, x nn.Mat, m *Buffers) {
 	n.attend(e, f, embed, g, x, m)
 	n.finish(e, f, x, m)
 }
 
-// embed is the embeddings of tokens.
+// embed returns the embeddings of tokens.
 func (n *Network) embed(e *nn.Exec, tokens []int32, m *Buffers) nn.Mat {
 	embed := e.Mat(&m.embed, len(tokens), n.Hidden)
 	e.Embed(n.Embed, tokens, embed)
 	return embed
 }
 
-// Keep leaves in the forest's caches what Run does, for rows of whose states nothing is wanted: of
-// a head whose first layer alone has attention that is keys and values alone.
+// Keep puts into the forest's caches what Run does, for rows whose states are not wanted. If only the
+// head's first layer has attention, it computes only keys and values.
 func (n *Network) Keep(e *nn.Exec, f *nn.Forest, tokens []int32, g nn.Mat, m *Buffers) {
 	if n.keeping() > 1 {
 		n.Run(e, f, tokens, g, e.Mat(&m.x, g.Rows, g.Cols), m)
@@ -95,7 +95,7 @@ func (n *Network) Keep(e *nn.Exec, f *nn.Forest, tokens []int32, g nn.Mat, m *Bu
 	e.Keys(&first.Attn, 0, f, kv)
 }
 
-// source is what the first layer's attention reads.
+// source returns the input of the first layer's attention.
 func (n *Network) source(e *nn.Exec, embed, g nn.Mat, m *Buffers) nn.Source {
 	if n.Version == 3 {
 		return nn.Source{X: embed, Norm: &n.Blocks[0].AttnNorm, With: g, WithNorm: &n.GNorm}
@@ -149,7 +149,7 @@ func (n *Network) RunToMLP(e *nn.Exec, f *nn.Forest, embed, g, x nn.Mat, m *Buff
 	}
 }
 
-// LastMLP ends what RunToMLP began, in place.
+// LastMLP completes what RunToMLP began, in place.
 func (n *Network) LastMLP(e *nn.Exec, x nn.Mat, m *Buffers) {
 	e.MLP(&n.Blocks[len(n.Blocks)-1], x, &m.block)
 	if n.outNorm != nil {
@@ -157,5 +157,5 @@ func (n *Network) LastMLP(e *nn.Exec, x nn.Mat, m *Buffers) {
 	}
 }
 
-// Output is the states x as Head reads them.
+// Output returns the states x as Head reads them.
 func (n *Network) Output(x nn.Mat) nn.Source { return nn.Source{X: x, Norm: n.Norm} }

@@ -38,7 +38,7 @@ func (h trainable) Shape() headfile.Shape {
 }
 
 // Run lays the texts out as chains, as training does, with a block under the root of each round.
-// Rows of a causal block end where the drafter did not look on.
+// A causal block ends where the drafter stopped looking.
 func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
 	n := h.Network
 	var chains, branches nn.Forest
@@ -46,7 +46,7 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 	var tokens []int32
 	pages := n.Pages()
 	for i, l := range b.Examples {
-		t, cache := new(tree.Tree), pages.NewCache() // a tape reads them until it has gone back
+		t, cache := new(tree.Tree), pages.NewCache() // a tape reads them until it has run backward
 		text := l.Tokens[:len(l.Tokens)-1]
 		t.ResetChain(text)
 		chains.Add(cache, t, 0)

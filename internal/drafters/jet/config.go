@@ -10,18 +10,18 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Config is the shape of a block head. Of the model.Config Arch is "qwen3", whose layers these are,
+// Config is the shape of a block head. In the model.Config, Arch is "qwen3", for layers of that kind,
 // and Vocab and Hidden are the target's.
 type Config struct {
 	model.Config
 
 	Block  int   // rows of a block, the anchor's included
-	Causal bool  // rows of a block see those before them (JetSpec), else all of them (DFlash)
-	Mask   int32 // the token of a block's rows but the anchor's
+	Causal bool  // rows of a block see those before them (JetSpec); otherwise all of them (DFlash)
+	Mask   int32 // the token of all of a block's rows except the anchor's
 
-	// Taps are the layers of the target that the head reads, in order: 0 is the embedding, i what
-	// block i puts out. Hugging Face's target_layer_ids are one less, llama.cpp's
-	// dflash.target_layers the same.
+	// Taps are the target's layers that the head reads, in order: 0 is the embedding, i the output of
+	// block i. Hugging Face's target_layer_ids are one less; llama.cpp's dflash.target_layers are the
+	// same.
 	Taps []int
 
 	DraftVocab int // tokens of the head's own output; 0: all of the target's
@@ -36,7 +36,7 @@ type Config struct {
 	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
 }
 
-// maxBlock bounds what a file may claim.
+// maxBlock is the largest block that a file may claim.
 const maxBlock = 1 << 10
 
 // Validate checks that the numbers make a head.
@@ -59,11 +59,11 @@ func (c *Config) Validate() error {
 	return c.Config.Validate()
 }
 
-// DefaultTaps are the layers of a target that heads tap where nothing is said. Files of this kind
-// say it.
+// DefaultTaps returns the layers of a target that heads tap by default. Files of this kind always
+// name them.
 func (*Config) DefaultTaps(layers int) []int { return headfile.DefaultTaps(layers) }
 
-// Describe says what is the head's own.
+// Describe returns a description of the head.
 func (c *Config) Describe(bool) string {
 	kind := "bidirectional (DFlash)"
 	if c.Causal {
@@ -79,7 +79,7 @@ func (c *Config) Describe(bool) string {
 	return fmt.Sprintf("block head, %s: blocks of %d rows, token %d is the mask%s", kind, c.Block, c.Mask, more)
 }
 
-// mixed reports whether some layers see a block in another way than LayOut says.
+// mixed reports whether some layers see a block differently from LayOut.
 func (c *Config) mixed() bool {
 	return c.Window > 0 && c.WindowCausal != c.Causal && slices.Contains(c.Windowed, true)
 }
@@ -104,16 +104,16 @@ func (c *Config) Draw(rng *rand.Rand, drafter string, _ int) {
 	c.DraftVocab = 0
 }
 
-// LayOut makes t a block of so many rows under an anchor: a chain, whose rows see those before
-// them, or all.
+// LayOut makes t a block of so many rows, the first of them an anchor: a chain whose rows see those
+// before them, or all of them.
 func (c *Config) LayOut(t *tree.Tree, anchor int32, rows int) {
 	t.Reset(anchor)
 	c.fill(t, 0, rows)
 }
 
-// Branch appends a whole block to t, below a node of the text: so many blocks of one text are
-// computed in one pass, each with the text up to its parent as its context. It returns the node of
-// the anchor.
+// Branch appends a whole block to t, below a node of the text. So many blocks of one text can be
+// computed in one pass, each with the text up to its parent as context. Branch returns the anchor's
+// node.
 func (c *Config) Branch(t *tree.Tree, parent int, anchor int32) int {
 	first := t.AppendApart(parent, anchor)
 	c.fill(t, first, c.Block)

@@ -1,4 +1,4 @@
-// Heads in files: GGUF as llama.cpp's dflash has it, and Hugging Face folders as JetSpec's and
+// Heads in files: GGUF in the format of llama.cpp's dflash, and Hugging Face folders as JetSpec's and
 // DFlash's heads are published, and as vLLM's speculators describe DFlash's.
 
 package jet
@@ -36,10 +36,10 @@ var kind = headfile.Kind{
 
 func init() { headfile.Register(&kind) }
 
-// Kind is that of block heads.
+// Kind returns the kind of block heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Common points at what heads of all kinds have.
+// Common points at the fields that heads of all kinds have.
 func (c *Config) Common() headfile.Common {
 	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights,
 		DraftVocab: &c.DraftVocab, TextWeights: &c.TextWeights}
@@ -51,11 +51,11 @@ func Open(h registry.Head, target registry.Target) (*Network, error) {
 	return headfile.Load(h, &kind, target, NewNetwork)
 }
 
-// FileArch is the architecture that a GGUF file names.
+// FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }
 
-// Keys goes through the keys of a GGUF file. llama.cpp reads all but the causal one, which is its
-// generic key for the mask of attention: it runs every head as if it saw both ways.
+// Keys goes through the keys of a GGUF file. llama.cpp reads all except the causal one, which is its
+// generic key for the mask of attention: it runs every head as if it looked both ways.
 func (c *Config) Keys(k *headfile.Keys) {
 	k.Int(".block_size", &c.Block, 16)
 	k.Taps(c.Common())
@@ -69,11 +69,11 @@ func (c *Config) Keys(k *headfile.Keys) {
 	}
 }
 
-// folderArch is what config.json calls a block head, JetSpec's and DFlash's alike.
+// folderArch is the name of a block head in config.json, for both JetSpec's and DFlash's.
 const folderArch = "DFlashDraftModel"
 
-// folderConfig is what config.json says of a head beyond its layers. Pointers tell a missing field
-// from a zero.
+// folderConfig has the fields of config.json other than the layers'. Pointers distinguish a missing
+// field from a zero.
 type folderConfig struct {
 	Architectures []string `json:"architectures"`
 	BlockSize     int      `json:"block_size"`
@@ -94,7 +94,7 @@ type folderConfig struct {
 		Shift        bool   `json:"draft_shift"`
 		Projector    string `json:"projector_type"`
 
-		// What grove does not do.
+		// Not supported by grove.
 		Window     bool     `json:"use_swa"`
 		Sinks      bool     `json:"attention_sink_bias"`
 		ValueScale *float64 `json:"attention_value_scale"`
@@ -108,7 +108,7 @@ type folderConfig struct {
 	speculator
 }
 
-// speculator is what vLLM's speculators say in place of dflash_config.
+// speculator has the fields that vLLM's speculators have in place of dflash_config.
 type speculator struct {
 	Type      string `json:"speculators_model_type"`
 	Mask      *int32 `json:"mask_token_id"`
@@ -119,10 +119,10 @@ type speculator struct {
 	Shift     bool   `json:"shift_label"`
 }
 
-// shifted ends what is said of heads that draft one place later.
+// shifted ends the error for heads that draft one place later.
 const shifted = "heads whose rows predict the token after their own are not supported"
 
-// Check refuses heads that are not of this kind, before fields that they may not have are missed.
+// Check refuses heads of other kinds, before fields that those need not have are reported as missing.
 func (f *folderConfig) Check() error {
 	switch d := f.DFlash; {
 	case f.Type != "" && f.Type != "dflash":
@@ -189,8 +189,8 @@ func (s *speculator) check() error {
 // ReadFolder reads the shape from config.json of an open folder.
 func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	var f folderConfig
-	if json.Unmarshal(x.JSON, &f) == nil { // else ParseFolder says what is wrong
-		if err := f.Check(); err != nil { // a model's windows are no business of a head's reader
+	if json.Unmarshal(x.JSON, &f) == nil { // otherwise ParseFolder says what is wrong
+		if err := f.Check(); err != nil { // a model's windows do not concern a head's reader
 			return "", err
 		}
 	}
@@ -238,8 +238,8 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	return "", nil
 }
 
-// defaultLayers are the layers tapped where a folder does not say: as many as the head has layers,
-// from the second of the target to its third from last (JetSpec's build_target_layer_ids; it rounds
+// defaultLayers returns the layers tapped if a folder does not say: as many as the head has layers,
+// from the target's second to its third from last (JetSpec's build_target_layer_ids, which rounds
 // halves to even).
 func defaultLayers(target, draft int) []int {
 	if draft == 1 {
@@ -252,24 +252,24 @@ func defaultLayers(target, draft int) []int {
 	return ids
 }
 
-// Place is where a folder has a tensor.
+// Place returns where a folder has a tensor.
 func (*Config) Place(name, _ string) headfile.Place {
 	hf, _ := model.HFName(model.Head, name)
 	return headfile.Place{Name: hf}
 }
 
-// Folders says which folders can be written: they cannot name the embedding as a tap, and vLLM's
-// speculators have no causal heads, nor in vLLM some causal layers beside others.
+// Folders reports which folders can be written. They cannot name the embedding as a tap. vLLM's
+// speculators have no causal heads, and vLLM does not mix causal layers with others.
 func (c *Config) Folders() (authors, speculators bool) {
 	named := !slices.Contains(c.Taps, 0)
 	return named && !(c.Causal && c.mixed()), named && !c.Causal && !(c.mixed() && slices.Contains(c.Windowed, false))
 }
 
-// VLLM is headfile.VLLM's: a block less its anchor.
+// VLLM implements headfile.VLLM: it drafts a block without its anchor.
 func (c *Config) VLLM() (method string, tokens, most int) { return "dflash", c.Block - 1, c.Block - 1 }
 
-// FolderFields is config.json. vLLM reads whether a head is causal under another name than its
-// authors' code.
+// FolderFields returns the fields of config.json. vLLM and the code of the heads' authors have
+// different names for whether a head is causal.
 func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tensor,
 	target *model.Config) (_ map[string]any, layout string, err error) {
 	ids := make([]int, len(c.Taps))
@@ -313,7 +313,7 @@ func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tens
 	m["mask_token_id"] = c.Mask
 	m["aux_hidden_state_layer_ids"] = c.Taps
 	m["draft_vocab_size"], m["sample_from_anchor"] = cmp.Or(c.DraftVocab, c.Vocab), false
-	// without it speculators take false, vLLM true, and that of all layers
+	// without it speculators assume false, but vLLM assumes true, and for all layers
 	m["sliding_window_non_causal"] = !c.WindowCausal
 	return m, "", nil
 }

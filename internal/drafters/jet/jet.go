@@ -1,10 +1,10 @@
 // Package jet drafts with a block head: one pass of a few small layers over the target's own hidden
-// states gives the distributions of all depths at once, and a tree is made of them (package
-// onepass). A causal head is JetSpec's, one that looks both ways DFlash's.
+// states gives the distributions of all depths at once, and a tree is built from them (package
+// onepass). A causal head is JetSpec's, and one that looks both ways is DFlash's.
 //
-// The drafters are the papers', with one deviation: above temperature 0 candidates are drawn with
-// the noise of the target's own choice instead of being the most probable, which is what they are
-// at temperature 0.
+// The drafters are those of the papers, with one deviation: above temperature 0 candidates are drawn
+// with the noise of the target's own choice. In the papers they are the most probable, as they are
+// here at temperature 0.
 package jet
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Options of the drafter. It takes no dynaspec, whose router reads the state of a node's parent: a
-// block head has states of depths alone.
+// Options of the drafter. It does not support dynaspec, whose router reads the state of a node's
+// parent: a block head has states only of depths.
 type Options struct {
 	Tree   string  `draft:"tree" help:"accum-logp, ddtree, hybrid, entropy or chain"`
 	Width  int     `draft:"width" help:"maximum children of a node (0 to 1024); 0: no limit with ddtree, otherwise 7"`
@@ -38,7 +38,7 @@ func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 	d, err := onepass.New(onepass.Config{
 		Model: b, Head: &n.Config, Shape: shape, Depth: o.Depth, Modifiers: o.Modifiers, Target: target,
 	})
-	if n.Window > 0 { // whose attention has no gradient
+	if n.Window > 0 { // attention with a window has no gradient
 		return d, err
 	}
 	return &drafter{d, b}, err
@@ -50,13 +50,13 @@ type drafter struct {
 	blocks *blocks
 }
 
-// blocks are those of a head, for package onepass.
+// blocks is a head as a onepass.Model.
 type blocks struct {
 	n    *Network
 	bufs Buffers
 }
 
-// Block is one of whose rows the anchor's drafts nothing.
+// Block returns the layout: the anchor's row drafts nothing.
 func (b *blocks) Block() onepass.Block {
 	return onepass.Block{Depths: b.n.Block - 1, Skip: 1, Causal: b.n.EndsEarly()}
 }
@@ -69,7 +69,7 @@ func (b *blocks) Text() sequence.TextOptions {
 
 func (b *blocks) LayOut(t *tree.Tree, anchor int32, rows int) { b.n.LayOut(t, anchor, rows) }
 
-// Read leaves the head's context: it is made of taps alone.
+// Read adds to the head's context, which is made only from taps.
 func (b *blocks) Read(e *nn.Exec, f *nn.Forest, _ []int32, taps nn.Mat) {
 	b.n.Context(e, f, taps, &b.bufs)
 }

@@ -7,29 +7,29 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Network is the layers of a block head (JetSpec §2.2), over loaded weights to serve or trained ones
+// Network has the layers of a block head (JetSpec §2.2), over loaded weights to serve or trained ones
 // to train.
 //
-// The text so far is its context: of every committed token the taps, joined and projected, give the
-// keys and values of each layer, and nothing else; they are never queries and never change. The
-// block, an anchor and mask tokens after it, runs through the layers with queries of its own, sees
-// the context and, as the mask has it, itself; row k ends as the hidden state of the token k places
-// after the anchor.
+// The text so far is its context. The taps of each committed token, joined and projected, give only
+// the keys and values of each layer; they are never queries and never change. The block, an anchor
+// followed by mask tokens, runs through the layers with its own queries. It sees the context and, as
+// the attention mask allows, itself. Row k becomes the hidden state of the token k places after the
+// anchor.
 type Network struct {
 	Config
 	Fuse        nn.Linear // joined taps to Hidden
-	ContextNorm nn.Norm   // of what Fuse puts out
+	ContextNorm nn.Norm   // of the output of Fuse
 	Blocks      []nn.Block
 	Norm        nn.Norm // before Head
 
 	headfile.Ends
 
-	Tokens []int32 // of each row of Head; nil: they are the vocabulary in order
+	Tokens []int32 // the token of each row of Head; nil: the vocabulary in order
 }
 
-// NewNetwork builds the head that c describes. tokens are those of a draft vocabulary; nil: it is the
-// whole one. It takes the embedding and the output matrix from the target where w has none. Weights
-// bear the names of llama.cpp's dflash files.
+// NewNetwork builds the head that c describes. tokens are those of a draft vocabulary, nil if it is
+// the whole one. The embedding and the output matrix are the target's if w has none. Weights have
+// the names of llama.cpp's dflash files.
 func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	return n, n.Tensors().Load(w)
 }
 
-// LayOutNetwork is a network without weights: Tensors fills them in.
+// LayOutNetwork returns a network without weights: Tensors fills them in.
 func LayOutNetwork(c Config) *Network {
 	return &Network{Config: c, ContextNorm: nn.Norm{Eps: c.NormEps}, Norm: nn.Norm{Eps: c.NormEps}}
 }
@@ -59,8 +59,8 @@ func (n *Network) Tensors() headfile.Parts {
 	}
 }
 
-// Pages is the memory of caches for the network's context. They hold f32, as a tape wants: a head
-// learns from what it drafted.
+// Pages returns the memory of caches for the network's context. They hold f32, which a tape needs: a
+// head learns from its drafts.
 func (n *Network) Pages() nn.Pages {
 	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim, Rope: n.Blocks[0].Attn.Rope}
 }
@@ -68,20 +68,20 @@ func (n *Network) Pages() nn.Pages {
 // Buffers is the activation memory of a head.
 type Buffers struct {
 	fused, kv nn.Buffer
-	other     nn.Forest // rows as layers with a window see them, where those are others
+	other     nn.Forest // rows as layers with a window see them, if differently
 	trees     []*tree.Tree
 	block     nn.BlockBuffers
 	projs     []nn.Proj
 }
 
-// Context leaves the keys and values of rows of text in the forest's caches, pending. taps holds
-// for each row its taps, one after the other: rows × len(Taps)·Hidden.
+// Context puts the keys and values of rows of text into the forest's caches, uncommitted. taps has
+// each row's taps, one after the other: rows × len(Taps)·Hidden.
 func (n *Network) Context(e *nn.Exec, f *nn.Forest, taps nn.Mat, m *Buffers) {
 	fused := e.Mat(&m.fused, taps.Rows, n.Hidden)
 	e.Hold()
 	e.Linear(nn.Source{X: taps}, nn.Proj{Linear: &n.Fuse, Dst: fused})
 
-	// Every layer reads the same rows, so one product makes the keys and values of all.
+	// Every layer reads the same rows, so one product makes the keys and values of all layers.
 	width := 2 * n.KVHeads * n.HeadDim
 	kv := e.Mat(&m.kv, taps.Rows, n.Layers*width)
 	m.projs = m.projs[:0]
@@ -99,8 +99,8 @@ func (n *Network) Context(e *nn.Exec, f *nn.Forest, taps nn.Mat, m *Buffers) {
 	e.Release()
 }
 
-// Run computes the rows of blocks, whose tokens are given, over the context in the forest's caches,
-// and leaves them in x (rows × Hidden) before the last norm: Head·Norm(x) are their logits.
+// Run computes the rows of blocks with the given tokens, over the context in the forest's caches. It
+// puts them into x (rows × Hidden) before the last norm: Head·Norm(x) gives their logits.
 func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *Buffers) {
 	e.Hold()
 	e.Embed(n.Embed, tokens, x)
@@ -111,7 +111,7 @@ func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *Buf
 	e.Release()
 }
 
-// Forest is the rows as a layer sees them: f, or those of Windows.
+// Forest returns the rows as a layer sees them: f, or those of Windows.
 func (n *Network) Forest(layer int, f, windows *nn.Forest) *nn.Forest {
 	if n.Blocks[layer].Attn.Window > 0 {
 		return windows
@@ -119,7 +119,7 @@ func (n *Network) Forest(layer int, f, windows *nn.Forest) *nn.Forest {
 	return f
 }
 
-// Windows is the blocks of f as layers with a window see them.
+// Windows returns the blocks of f as layers with a window see them.
 func (n *Network) Windows(f *nn.Forest, m *Buffers) *nn.Forest {
 	if !n.mixed() {
 		return f

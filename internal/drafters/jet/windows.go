@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// cutWindows takes the fields of sliding windows out of a config.json, whose layers would be refused
-// with them, and returns the window and which layers have one. Where layer_types names none with a
+// cutWindows removes the fields of sliding windows from a config.json, since layers with them would
+// be refused. It returns the window and which layers have one. If layer_types names none with a
 // window, everything stays.
 func cutWindows(data []byte) (rest []byte, window int, windowed []bool, err error) {
 	var f struct {
@@ -44,5 +44,5 @@ func cutWindows(data []byte) (rest []byte, window int, windowed []bool, err erro
 	return rest, *f.Window, windowed, err
 }
 
-// sliding is what layer_types calls a layer with a window.
+// sliding is the name of a layer with a window in layer_types.
 const sliding = "sliding_attention"
