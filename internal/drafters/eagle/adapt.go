@@ -146,7 +146,7 @@ type chain struct {
 // runTexts lays out the pass of the entries: entry i of an example has token i+1 and the taps of row i.
 func (p *replay) runTexts(pages *nn.Pages) (tokens []int32) {
 	var texts [][]int32
-	var caches []*nn.Cache // new ones: a tape reads them until it has gone back
+	var caches []*nn.Cache // new ones: a tape reads them until it has run backward
 	at := 0
 	for i, l := range p.b.Examples {
 		texts, caches = append(texts, l.Tokens[1:]), append(caches, pages.NewCache())

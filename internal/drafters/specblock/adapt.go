@@ -1,5 +1,5 @@
-// Learning while serving: the head as package learn trains it. The rank head is left as it is: what
-// it says of a distribution's shape stays true as the distribution learns.
+// Learning while serving: the head as package learn trains it. The rank head does not change: what it
+// says about a distribution's shape stays true as the distribution learns.
 
 package specblock
 
@@ -16,7 +16,7 @@ func (d *drafter) Head() learn.Head { return trainable{d.n} }
 
 func (d *drafter) Use(h learn.Head) { d.n = h.(trainable).Network }
 
-// Chance is that of what the head said last of the place where the walk stopped.
+// Chance returns the probability that the head last gave to the target's choice where the walk stopped.
 func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 	said := r.State.(*state).after(r.Tokens[1:])
 	if said == nil {
@@ -47,9 +47,9 @@ func (h trainable) Shape() headfile.Shape {
 	return &c
 }
 
-// Run computes the first blocks of all entries of the texts in one pass, and then of every round
-// that looked further a block that goes on along the text: from the last row of the first one, or,
-// to learn, from any, as drafting starts blocks from a place's alternatives.
+// Run computes the first blocks of all entries of the texts in one pass. Then it computes, for every
+// round that looked further, a block that continues along the text: from the last row of the first
+// one, or for learning from any row, as drafting starts blocks from a place's alternatives.
 func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
 	p := replay{n: h.Network, b: b}
 	before, from := p.first(e)
@@ -83,11 +83,11 @@ type replay struct {
 	rows []learn.Row // and what they are
 }
 
-// began is where a round's first block is.
+// began says where a round's first block is.
 type began struct{ example, round, node, row int }
 
-// first runs the pass of the entries: entry i of an example is of the taps of row i, and token i+1.
-// Where the last part alone learns, what it returns is what enters it.
+// first runs the pass of the entries: entry i of an example has the taps of row i, and token i+1. If
+// only the last part learns, it returns that part's input.
 func (p *replay) first(e *nn.Exec) (x nn.Mat, blocks []began) {
 	n := p.n
 	pages := n.Pages()
@@ -164,7 +164,7 @@ func (p *replay) next(e *nn.Exec, states nn.Mat, blocks []began) nn.Mat {
 	return x
 }
 
-// look notes a row that a round looks at.
+// look records a row that a round looks at.
 func (p *replay) look(row, example, round, place, step int) {
 	p.from = append(p.from, int32(row))
 	p.rows = append(p.rows, learn.Row{Example: example, Round: round, At: place, Step: step})

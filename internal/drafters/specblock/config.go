@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// Config is the shape of a SpecBlock head. Of the model.Config Arch is "llama", or "qwen3" whose
+// Config is the shape of a SpecBlock head. In the model.Config, Arch is "llama", or "qwen3" whose
 // layers normalise queries and keys, and Vocab and Hidden are the target's.
 type Config struct {
 	model.Config
@@ -17,23 +17,23 @@ type Config struct {
 	Block     int  // K: rows of a block, one for each of the K tokens after its own
 	RankWidth int  // of the rank head's one hidden layer; 0: there is no rank head
 	Shift     bool // between layers a row takes in the row before it (equation 3)
-	Broadcast bool // condition and token go to all rows of a block, not to its first alone (equation 2)
+	Broadcast bool // condition and token go to all rows of a block, not only to its first (equation 2)
 
-	// Taps are the layers of the target that the head reads, in order: 0 is the embedding, i what
-	// block i puts out. The release's hidden_states[i] is tap i.
+	// Taps are the target's layers that the head reads, in order: 0 is the embedding, i the output of
+	// block i. The release's hidden_states[i] is tap i.
 	Taps []int
 
-	// Ways of the released code that the paper has not. SamePosition: the rows of a later block
-	// stand where those of the first did, not after the row that it starts from. RankNormed: the
-	// rank head reads hidden states after the last norm.
+	// Features of the released code that the paper does not have. SamePosition: the rows of a later
+	// block have the positions of the first block's, instead of those after the row that it starts
+	// from. RankNormed: the rank head reads hidden states after the last norm.
 	SamePosition, RankNormed bool
 
-	// RankFull says that the rank head's features describe the whole distribution, as the paper has
-	// it (appendix B), and not that of the largest logits alone.
+	// RankFull says that the rank head's features describe the whole distribution, as in the paper
+	// (appendix B), and not only that of the largest logits.
 	RankFull bool
 
-	// RankOffset is added to the rank head's scores where a row's bucket is chosen, and nowhere
-	// else: chances are made of the scores alone.
+	// RankOffset is added to the rank head's scores only to choose a row's bucket: chances depend on
+	// the scores without it.
 	RankOffset [RankBuckets]float32
 
 	DraftVocab    int    // tokens of the head's own output; 0: the target's
@@ -43,16 +43,16 @@ type Config struct {
 	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
 }
 
-// RankBuckets is the number of classes that the rank head tells apart: the rank of the target's
-// token among the drafter's is 1; 2 to 4; 5 to 10; beyond (§3.2).
+// RankBuckets is the number of classes that the rank head distinguishes: the rank of the target's
+// token among the drafter's is 1, 2 to 4, 5 to 10, or more (§3.2).
 const RankBuckets = 4
 
-// Bounds on what a file may claim.
+// Limits on the numbers that a file may claim.
 const (
 	maxBlock = 1 << 6
 	maxRank  = 1 << 14
 
-	maxOffset = 100 // either way
+	maxOffset = 100 // in either direction
 )
 
 // Validate checks that the numbers make a head.
@@ -79,16 +79,16 @@ func (c *Config) Validate() error {
 	return c.Config.Validate()
 }
 
-// DefaultTaps are the layers of a target of so many that heads tap where nothing is said.
+// DefaultTaps returns the layers that heads tap by default, in a target of so many layers.
 func (*Config) DefaultTaps(layers int) []int { return headfile.DefaultTaps(layers) }
 
-// Output is the number of tokens of the head's output.
+// Output returns the number of tokens of the head's output.
 func (c *Config) Output() int {
 	common := c.Common()
 	return common.Output()
 }
 
-// Describe says what is the head's own.
+// Describe returns a description of the head.
 func (c *Config) Describe(bool) string {
 	rank := "no rank head"
 	if c.RankWidth > 0 {
@@ -97,8 +97,8 @@ func (c *Config) Describe(bool) string {
 	return fmt.Sprintf("SpecBlock head: blocks of %d rows, layers %d, %s", c.Block, c.Layers, rank)
 }
 
-// Draw draws the numbers of a random head. That of a drafter has a rank head. Widths of matrices
-// are multiples of unit.
+// Draw draws the numbers of a random head. For a drafter it has a rank head. Widths of matrices are
+// multiples of unit.
 func (c *Config) Draw(rng *rand.Rand, drafter string, unit int) {
 	c.Arch, c.Layers = []string{"llama", "qwen3"}[rng.IntN(2)], 1+rng.IntN(3)
 	c.Block = 1 + rng.IntN(6)

@@ -1,4 +1,4 @@
-// Which rows there are and what they see: for drafting, and for training.
+// Layouts: which rows there are and what they see, for drafting and for training.
 
 package specblock
 
@@ -7,28 +7,27 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Layout is rows of blocks and where they stand, as one tree: a row sees its ancestors (figure 3).
-// Its buffers are kept.
+// Layout has rows of blocks and their positions, as one tree: a row sees its ancestors (figure 3).
+// Its buffers are reused.
 //
-// The main chain is the first blocks of the text's entries, one after the other, all their rows: so slot
-// k of an entry sees all rows of the entries before it, and of its own those up to k. Entry i is
-// the taps of token i, counted from 0, and token i + 1; its slot k stands at position i + 1 + k,
-// where the text has token i + 1 + k, and is to say the token after that. A later block is a chain
-// below the row that it starts from.
+// The main chain has all rows of the first blocks of the text's entries, one after the other. So slot
+// k of an entry sees all rows of the entries before it, and the rows of its own up to k. Entry i has
+// the taps of token i, counted from 0, and token i + 1. Its slot k has position i + 1 + k, where the
+// text has token i + 1 + k, and predicts the token after that. A later block is a chain below the
+// row that it starts from.
 type Layout struct {
 	Tree     tree.Tree
 	Position []int32 // of each row
 	Slot     []int32 // of each row in its block
 }
 
-// Text makes l the main chain of the entries of some tokens; the first of them is entry number first of
-// the text.
+// Text makes l the main chain of some tokens' entries. The first of them is entry number first of the
+// text.
 func (c *Config) Text(l *Layout, first int, tokens []int32) {
 	c.text(l, first, tokens, c.Block, c.Block)
 }
 
-// text is Text where entries have the first rows of their blocks alone, so many, and the last entry
-// so many.
+// text is Text with only the first rows of each entry's block: so many, and for the last entry last.
 func (c *Config) text(l *Layout, first int, tokens []int32, rows, last int) {
 	l.Tree.ResetChain(nil)
 	l.Position, l.Slot = l.Position[:0], l.Slot[:0]
@@ -48,7 +47,7 @@ func (c *Config) text(l *Layout, first int, tokens []int32, rows, last int) {
 }
 
 // Branch adds a block of so many rows, which starts from a row of l with a token that this row
-// says. It returns the number of the block's first row.
+// predicts. It returns the number of the block's first row.
 func (c *Config) Branch(l *Layout, row int, token int32, rows int) int {
 	position := l.Position[row] + 1
 	if c.SamePosition {
@@ -62,13 +61,13 @@ func (c *Config) Branch(l *Layout, row int, token int32, rows int) int {
 	return first
 }
 
-// Pass is blocks to be computed together. A tape reads it until it has gone back.
+// Pass has blocks to be computed together. A tape reads it until it has run backward.
 type Pass struct {
 	Forest nn.Forest
 	Tokens []int32 // of each block
-	entry  []int32 // of each row the number of its block, from 1; 0: it takes in neither condition nor token
+	entry  []int32 // of each row: the number of its block, from 1; 0: it takes in neither condition nor token
 	slot   []int32 // of each row
-	before []int32 // of each row the one before it in its block; of the first, itself
+	before []int32 // of each row: the one before it in its block; for the first, itself
 }
 
 // Reset forgets all blocks.
@@ -80,8 +79,8 @@ func (p *Pass) Reset() {
 	p.before = p.before[:0]
 }
 
-// Add appends the blocks of l from row number from on to a pass over a cache, which gets room for
-// them after those before: see nn.Forest.
+// Add appends the blocks of l from row number from on to a pass over a cache. The cache gets room for
+// them after the rows before: see nn.Forest.
 func (c *Config) Add(p *Pass, l *Layout, cache *nn.Cache, from int) {
 	rows := l.Tree.Len() - from
 	if rows == 0 {

@@ -8,25 +8,25 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Network is the layers of a head (SpecBlock §3.1, §3.2), over loaded weights to serve or trained
+// Network has the layers of a head (SpecBlock §3.1, §3.2), over loaded weights to serve or trained
 // ones to train.
 //
-// A block is K rows that begin alike, with a condition and a token, but for the query of their
-// slot. The condition of a first block is what the target made of the text so far (Condition), that
-// of a later one the head's own state of the row that it starts from: row k of a block ends as the
-// state from which Head·Norm says the token k + 1 places after the block's own.
+// A block is K rows that begin with the same condition and token, and differ only in the query of
+// their slot. The condition of a first block comes from the target's states (Condition), that of a
+// later one is the head's own state of the row that it starts from. Row k of a block becomes the
+// state from which Head·Norm predicts the token k + 1 places after the block's own.
 type Network struct {
 	Config
 	Fuse nn.Linear // W_cond: joined taps to Hidden
 
-	// W_fuse·[condition | token | query], each normalised, as a product of each.
+	// W_fuse·[condition | token | query], each normalised, as one product for each.
 	ConditionNorm, TokenNorm, QueryNorm nn.Norm
 	FuseCondition, FuseToken, FuseQuery nn.Linear
 	Queries                             nn.Table // K × Hidden
 	slots                               []int32  // of a block
 
 	Blocks []nn.Block
-	Shifts []Shift // after each layer but the last; nil where Config.Shift is not set
+	Shifts []Shift // after each layer except the last; nil if Config.Shift is not set
 	Norm   nn.Norm // before Head
 
 	// The rank head: RankOut·silu(RankHidden·state + RankFeatures·features); RankWidth 0: there is
@@ -34,17 +34,17 @@ type Network struct {
 	RankHidden, RankFeatures, RankOut nn.Linear
 
 	headfile.Ends
-	Tokens []int32 // of the target, for each row of Head; nil: the same
+	Tokens []int32 // the target's token for each row of Head; nil: the same
 }
 
-// Shift is W_shift of equation 3 in two halves: what a row becomes is Own·(its state) + Before·(the
-// state of the row before it in the block). The first row takes itself for the one before.
+// Shift is W_shift of equation 3 in two halves: a row becomes Own·(its state) + Before·(the state of
+// the row before it in the block). For the first row the one before is the row itself.
 type Shift struct{ Own, Before nn.Linear }
 
-// NewNetwork builds the head that c describes. It takes the embedding and the output matrix from
-// the target where w has none; with an empty target only the layers can run. Weights bear the names
-// of files, which are llama.cpp's where it has any. tokens are the target's token of each row of
-// the head's output; nil: row i is token i.
+// NewNetwork builds the head that c describes. The embedding and the output matrix are the target's
+// if w has none; with an empty target only the layers can run. Weights have the names of files, which
+// are llama.cpp's where it has any. tokens has the target's token for each row of the head's output;
+// nil: row i is token i.
 func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	return n, n.parts().Load(w)
 }
 
-// layOut is a network without weights.
+// layOut returns a network without weights.
 func layOut(c Config) *Network {
 	norm := nn.Norm{Eps: c.NormEps}
 	n := &Network{Config: c, ConditionNorm: norm, TokenNorm: norm, QueryNorm: norm, Norm: norm}
@@ -99,8 +99,8 @@ func (n *Network) parts() headfile.Parts {
 	return list
 }
 
-// Pages is the memory of caches: a row of a block is a row of theirs. They hold f32, as a tape
-// wants: a head learns from what it drafted.
+// Pages returns the memory of caches: a row of a block is a row of theirs. They hold f32, which a
+// tape needs: a head learns from its drafts.
 func (n *Network) Pages() nn.Pages {
 	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim, Rope: n.Blocks[0].Attn.Rope}
 }
@@ -116,22 +116,22 @@ type Buffers struct {
 	block             nn.BlockBuffers
 }
 
-// Condition makes the conditions of entries of text, c (n × Hidden): taps holds for each its taps,
-// one after the other (equation 1).
+// Condition makes the conditions of entries of text, c (n × Hidden), from each entry's taps, one
+// after the other (equation 1).
 func (n *Network) Condition(e *nn.Exec, taps, c nn.Mat) {
 	e.Linear(nn.Source{X: taps}, nn.Proj{Linear: &n.Fuse, Dst: c})
 }
 
-// Run computes the blocks of a pass over what is in the forest's caches. c has the condition of
-// each. The rows are left in x (rows × Hidden) before the last norm: Head·Norm(x) are their logits,
-// and rows of x the conditions of later blocks.
+// Run computes the blocks of a pass over the forest's caches. c has the condition of each. It puts
+// the rows into x (rows × Hidden) before the last norm: Head·Norm(x) gives their logits, and rows of x
+// are the conditions of later blocks.
 func (n *Network) Run(e *nn.Exec, p *Pass, c, x nn.Mat, m *Buffers) {
 	n.layers(e, p, c, x, m)
 	e.Block(&n.Blocks[n.Layers-1], n.Layers-1, &p.Forest, x, &m.block)
 }
 
-// Read is Run where nobody asks for the rows' states: it leaves their keys and values in the
-// caches. What it does to x is undefined.
+// Read is Run for rows whose states are not wanted: it puts only their keys and values into the
+// caches. The contents of x are undefined afterwards.
 func (n *Network) Read(e *nn.Exec, p *Pass, c, x nn.Mat, m *Buffers) {
 	n.layers(e, p, c, x, m)
 	b, width := &n.Blocks[n.Layers-1], n.KVHeads*n.HeadDim
@@ -141,7 +141,7 @@ func (n *Network) Read(e *nn.Exec, p *Pass, c, x nn.Mat, m *Buffers) {
 	e.Keys(&b.Attn, n.Layers-1, &p.Forest, kv)
 }
 
-// layers runs all layers but the last, and leaves in x what goes into that.
+// layers runs all layers except the last, and puts the last one's input into x.
 func (n *Network) layers(e *nn.Exec, p *Pass, c, x nn.Mat, m *Buffers) {
 	h := x
 	if len(n.Shifts) > 0 {
@@ -165,7 +165,7 @@ func (n *Network) layers(e *nn.Exec, p *Pass, c, x nn.Mat, m *Buffers) {
 	}
 }
 
-// enter makes what goes into the first layer (equation 2).
+// enter makes the input of the first layer (equation 2).
 func (n *Network) enter(e *nn.Exec, p *Pass, c, x nn.Mat, m *Buffers) {
 	blocks := len(p.Tokens)
 	token := e.Mat(&m.token, blocks, n.Hidden)
@@ -186,8 +186,8 @@ func (n *Network) enter(e *nn.Exec, p *Pass, c, x nn.Mat, m *Buffers) {
 	e.Add(x, spread)
 }
 
-// Rank computes the rank head's scores of the buckets (equation 4) for rows whose states, as Run
-// leaves them, and features are given: out is n × RankBuckets. No gradient goes back to either.
+// Rank computes the rank head's scores of the buckets (equation 4) from rows' states, as Run makes
+// them, and features. out is n × RankBuckets. No gradient goes back to either.
 func (n *Network) Rank(e *nn.Exec, states, features, out nn.Mat, m *Buffers) {
 	states, features = apart(states), apart(features)
 	src := nn.Source{X: states}
@@ -202,7 +202,7 @@ func (n *Network) Rank(e *nn.Exec, states, features, out nn.Mat, m *Buffers) {
 	e.Release()
 }
 
-// apart is a matrix that a tape does not take gradients to.
+// apart returns a matrix that a tape computes no gradients for.
 func apart(m nn.Mat) nn.Mat {
 	return nn.Mat{Rows: m.Rows, Cols: m.Cols, Stride: m.Stride, Data: m.Data}
 }

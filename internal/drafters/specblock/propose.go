@@ -1,4 +1,4 @@
-// A proposal: block after block, of all sequences together, each in one pass.
+// Proposals: block after block, each in one pass for all sequences.
 
 package specblock
 
@@ -12,11 +12,11 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// shortText is how many entries are read in one pass with the first block at most.
+// shortText is the most entries that are read in the same pass as the first block.
 const shortText = 32
 
-// Propose grows the trees of all requests together. When it fails, nothing has been proposed, and
-// the next tree starts over.
+// Propose grows the trees of all requests together. If it fails, nothing has been proposed, and the
+// next tree starts over.
 func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 	return d.proposals, nil
 }
 
-// begin readies the growth of a request's tree. It reports false where no pass of the head is to be
-// made: the tree is then that of the text alone, with +text.
+// begin prepares the growth of a request's tree. It returns false if the head makes no pass: with
+// +text the tree is then that of the text only.
 func (s *state) begin(r *draft.Request) bool {
 	s.request, s.rows = nil, s.rows[:0]
 	s.budget, s.depth = min(r.Budget, s.d.options.Nodes), r.Depth
@@ -87,7 +87,7 @@ func (s *state) begin(r *draft.Request) bool {
 	return true
 }
 
-// end takes back the rows of the proposal but those of the text before the root.
+// end removes the rows of the proposal except those of the text before the root.
 func (s *state) end() {
 	if s.request == nil {
 		return
@@ -100,8 +100,8 @@ func (s *state) end() {
 	}
 }
 
-// read reads entries of live sequences: where more than some of them wait, or more than have room
-// beside the root's.
+// read reads entries of live sequences in which more than so many wait, or more than fit together
+// with the root's.
 func (d *drafter) read(more int) {
 	for {
 		d.pass.Reset()
@@ -127,8 +127,8 @@ func (d *drafter) read(more int) {
 	}
 }
 
-// lay adds the first entries that wait, s.take of them, to the pass: of each the rows that are
-// cached, of the last so many. Where all are taken the last is the root's.
+// lay adds the first s.take waiting entries to the pass: the cached rows of each, and for the last
+// entry last rows. If all are taken the last is the root's.
 func (s *state) lay(last int) {
 	s.path = append(s.path[:0], s.Read.Tokens[1:min(s.take+1, len(s.Read.Tokens))]...)
 	if s.take == len(s.Read.Tokens) {
@@ -138,7 +138,7 @@ func (s *state) lay(last int) {
 	s.d.n.Add(&s.d.pass, &s.layout, s.Read.Cache, 0)
 }
 
-// conditions makes those of the entries of text in the pass, of the target's taps.
+// conditions makes the conditions of the pass's entries of text from the target's taps.
 func (d *drafter) conditions() nn.Mat {
 	width := len(d.n.Taps) * d.n.Hidden
 	taps, at := d.taps.Mat(len(d.pass.Tokens), width), 0
@@ -151,7 +151,7 @@ func (d *drafter) conditions() nn.Mat {
 }
 
 // run computes the blocks that begin at the live sequences' starts. In the first pass these are the
-// roots' entries, after the entries of text that still wait.
+// roots' entries, after the entries of text that are still waiting.
 func (d *drafter) run() {
 	n := d.n
 	d.pass.Reset()

@@ -1,4 +1,4 @@
-// What the rank head reads of a row's distribution, the classes it sorts rows into, and its choice.
+// The rank head: its features of a row's distribution, the classes it sorts rows into, and its choice.
 
 package specblock
 
@@ -6,21 +6,21 @@ import "math"
 
 const (
 	// Features is how many numbers describe a distribution (SpecBlock, appendix B): the logarithms
-	// of the ten largest probabilities, how far the first logit lies before the second, the third
-	// and the fifth, the largest probability, and the entropy.
+	// of the ten largest probabilities, how far the first logit exceeds the second, the third and the
+	// fifth, the largest probability, and the entropy.
 	Features = 15
 
-	// FeatureLogits is how many of the largest logits these are made of: in the release the
-	// distribution is theirs alone.
+	// FeatureLogits is how many of the largest logits these are made from: in the release the
+	// distribution has no others.
 	FeatureLogits = 20
 )
 
-// Beyond is what the logits that are not among the largest add to a distribution: the sums of
-// exp(l), and of l·exp(l), of logits l less the largest of all. Zeros leave them out, as the
-// release does.
+// Beyond has the part of a distribution due to logits that are not among the largest: the sums of
+// exp(l) and of l·exp(l), where l is a logit less the largest of all. Zeros leave that part out, as
+// the release does.
 type Beyond struct{ Mass, Moment float64 }
 
-// BeyondOf adds up a row's logits but for the largest, which top lists in order.
+// BeyondOf sums a row's logits except the largest, which top lists in order.
 func BeyondOf(logits, top []float32) (b Beyond) {
 	if len(top) == 0 || math.IsInf(float64(top[0]), 0) {
 		return b
@@ -40,8 +40,8 @@ func BeyondOf(logits, top []float32) (b Beyond) {
 	return Beyond{max(b.Mass, 0), min(b.Moment, 0)}
 }
 
-// FeaturesOf fills dst, Features long, from the largest logits of a row, up to FeatureLogits, the
-// largest first, and what is beyond them.
+// FeaturesOf fills dst, of length Features, from a row's largest logits, at most FeatureLogits and
+// the largest first, and from what is beyond them.
 func FeaturesOf(top []float32, b Beyond, dst []float32) {
 	clear(dst)
 	if len(top) == 0 {
@@ -63,7 +63,7 @@ func FeaturesOf(top []float32, b Beyond, dst []float32) {
 		entropy -= p[i] / sum * at
 	}
 	last := dst[min(len(top), 10)-1]
-	for i := len(top); i < 10; i++ { // a vocabulary of less than ten tokens
+	for i := len(top); i < 10; i++ { // a vocabulary of fewer than ten tokens
 		dst[i] = last
 	}
 	for i, rank := range []int{1, 2, 4} {
@@ -72,10 +72,10 @@ func FeaturesOf(top []float32, b Beyond, dst []float32) {
 	dst[13], dst[14] = float32(1/sum), float32(entropy)
 }
 
-// leastLog bounds features where tokens are shut out, with logits of minus infinity.
+// leastLog limits features if tokens are excluded by logits of minus infinity.
 const leastLog = -30
 
-// BucketOf is the class of a rank, counted from 1 (§3.2).
+// BucketOf returns the class of a rank, counted from 1 (§3.2).
 func BucketOf(rank int) int {
 	switch {
 	case rank <= 1:
@@ -88,7 +88,7 @@ func BucketOf(rank int) int {
 	return 3
 }
 
-// Chosen is the bucket that the rank head's scores of a row choose, with a head's RankOffset.
+// Chosen returns the bucket that the rank head's scores of a row choose, with a head's RankOffset.
 func Chosen(scores []float32, offset *[RankBuckets]float32) int {
 	best := 0
 	for b, v := range scores[:RankBuckets] {

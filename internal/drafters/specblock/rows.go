@@ -1,5 +1,5 @@
-// Rows that say what comes next: their logits, over all or part of the vocabulary (package
-// shortlist), their candidates, and what the rank head says of them.
+// Rows that predict the next token: their logits, over all or part of the vocabulary (package
+// shortlist), their candidates, and what the rank head says about them.
 
 package specblock
 
@@ -18,26 +18,26 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// row is what the head computed in a slot of a block. It lasts until the next proposal.
+// row is the head's result in a slot of a block. It is valid until the next proposal.
 type row struct {
 	s     *state
 	at    int32 // its number in the layout
 	slot  int32
-	last  bool  // of its block
+	last  bool  // it is the last of its block
 	pass  int32 // passes before its own
-	depth int32 // of the nodes below which it stands
+	depth int32 // of the nodes that it gives children
 
-	// its likeliest tokens, before noise, penalties and all else: LogProb is their probability's logarithm
+	// its likeliest tokens, before noise, penalties and everything else; LogProb is that of the head
 	top    []sample.Candidate
-	level  []sample.Candidate // the first in the race that the target's choice will be
-	state  []float32          // what a block that starts from the row begins with
+	level  []sample.Candidate // the first ones with the noise of the target's choice
+	state  []float32          // the condition of a block that starts from the row
 	output textrank.Output    // its logits, as the head computed them
 	bucket int8               // the rank head's choice
 	rank   [11]float32        // its correction of log-probabilities, by place: see textrank.Row
 	cache  textrank.RowCache
 }
 
-// passRows is the memory of one pass's rows.
+// passRows has the memory of one pass's rows.
 type passRows struct {
 	states, features, scores nn.Buffer
 	logits                   output.Logits
@@ -60,8 +60,8 @@ func (s *state) open(b *start, slot, at int32) {
 	r.cache.Reset()
 }
 
-// look takes rows of x, those of d.from, as the fresh rows, and computes their logits, of each over
-// its shortlist where there is a method.
+// look takes the rows of x in d.from as the fresh rows, and computes their logits, over each one's
+// shortlist if there is a method.
 func (d *drafter) look(x nn.Mat) {
 	if d.number == len(d.passes) {
 		d.passes = append(d.passes, new(passRows))
@@ -94,8 +94,8 @@ func (d *drafter) look(x nn.Mat) {
 	}
 }
 
-// rank finds the candidates of all fresh rows, and what the rank head says of them. Penalties are
-// those of the text up to the root: which tokens will stand between is not known.
+// rank finds the candidates of all fresh rows, and what the rank head says about them. Penalties are
+// those of the text up to the root: the tokens in between are not yet known.
 func (d *drafter) rank() {
 	p := d.passes[d.number]
 	d.features = p.features.Mat(len(d.fresh), Features)
@@ -116,11 +116,11 @@ func (d *drafter) rank() {
 	}
 }
 
-// ranking is the drafter as the pool's job.
+// ranking is the drafter as a job of the pool.
 type ranking drafter
 
-// Do finds the candidates of a row: the head's likeliest tokens, and the first in the race that the
-// target's choice will be, with the noise of their position.
+// Do finds the candidates of a row: the head's likeliest tokens, and the first ones with their
+// position's noise, which the target's choice will use.
 func (d *ranking) Do(worker, i int) {
 	r, sampler := d.fresh[i], d.Samplers[worker]
 	s := r.s
@@ -140,8 +140,8 @@ func (d *ranking) Do(worker, i int) {
 	}
 }
 
-// describe computes what the rank head reads of a row's distribution. Of tokens that are not listed
-// nothing is known.
+// describe computes the rank head's features of a row's distribution. Nothing is known about tokens
+// that are not listed.
 func (d *ranking) describe(r *row, features []float32) {
 	var top [FeatureLogits]float32
 	var index [FeatureLogits]int32
@@ -159,7 +159,7 @@ func (d *ranking) describe(r *row, features []float32) {
 	FeaturesOf(top[:len(r.top)], beyond, features)
 }
 
-// mostRank bounds what the rank head may make of a logarithm.
+// mostRank limits the rank head's correction of a logarithm.
 const mostRank = 6
 
 // judge takes in the rank head's scores of a row's buckets.
@@ -185,7 +185,7 @@ func (r *row) judge(scores []float32, offset *[RankBuckets]float32) {
 	}
 }
 
-// compare counts what the target chose along its path that the lists had.
+// compare counts how often the lists had the target's choices along its path.
 func (s *state) compare(r *draft.Rows) {
 	if len(s.Words) == 0 || r.Next < 0 {
 		return

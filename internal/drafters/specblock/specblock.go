@@ -1,20 +1,20 @@
-// Package specblock drafts with a SpecBlock head (arXiv 2605.07243): a pass gives a block of K
-// tokens that go on from one another, and the next pass goes on from many places of the tree at
-// once, each time with the head's own states in place of the target's. A rank head, which says how
-// far down the target's token lies among the head's, sets how many siblings a place gets, and
-// whether a block starts from there.
+// Package specblock drafts with a SpecBlock head (arXiv 2605.07243). A pass gives a block of K
+// tokens, each following the one before. The next pass continues from many places of the tree at
+// once, with the head's own states in place of the target's. A rank head predicts how far down the
+// target's token lies among the head's. That determines how many siblings a place gets, and whether
+// a block starts there.
 //
-// The drafter keeps, for each sequence, K rows of keys and values for every committed token, those
-// of the block that begins there, or the first of them alone: that costs a little of what is
-// accepted, and less time. It computes the rows of new tokens only, entry by entry. The pass that
-// reads the root's entry is the first block of the proposal. When the next token is committed, that
-// entry is computed again as one of the text. Rows of blocks last for one proposal.
+// For each sequence the drafter keeps K rows of keys and values for every committed token, those of
+// the block that begins there, or only the first of them: then slightly fewer tokens are accepted,
+// in less time. It computes only the rows of new tokens, entry by entry. The pass that reads the
+// root's entry is the first block of the proposal. When the next token is committed, that entry is
+// computed again as part of the text. Rows of blocks last for one proposal.
 //
 // The tree is the paper's (Algorithm 2), and with the modifier +text the most probable nodes by the
 // head and the text. Deviations: above temperature 0 candidates are drawn with the noise of the
 // target's own choice instead of being the most probable. The 15 features of the shipped rank head
-// describe the 20 largest logits, as the release has it, not the whole distribution: a head's
-// training decides it (Config.RankFull).
+// describe the 20 largest logits, as in the release, not the whole distribution: that depends on
+// how a head was trained (Config.RankFull).
 //
 // The entries are a window over as much text as the head was made for (sequence.Text).
 package specblock
@@ -38,8 +38,8 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Options of the drafter. Its shortlists are those of shortlist.Open but dynaspec, whose router
-// reads what a head knows at a node's parent: a block's rows know their own block alone.
+// Options of the drafter. Its shortlists are those of shortlist.Open except dynaspec, whose router
+// reads a head's state at a node's parent: a block's rows know only their own block.
 type Options struct {
 	Blocks int    `draft:"blocks" help:"blocks of the longest path, each one pass (1 to 16)"`
 	Widths string `draft:"widths" help:"without +text: children of a node whose token the rank head expects first, among the first 4, among the first 10, or beyond; four equal numbers do without the rank head"`
@@ -51,7 +51,7 @@ type Options struct {
 	registry.Modifiers
 }
 
-// DefaultOptions are the paper's.
+// DefaultOptions are the paper's options.
 var DefaultOptions = Options{Blocks: 2, Widths: "2/4/6/4", Nodes: 60}
 
 // check returns the widths, or an error that says which option is out of range.
@@ -74,10 +74,10 @@ func (o *Options) check() (w [RankBuckets]int, err error) {
 	return w, nil
 }
 
-// maxWidth bounds the children of a node.
+// maxWidth limits the children of a node.
 const maxWidth = 256
 
-// unequal reports whether widths go by the rank head.
+// unequal reports whether widths depend on the rank head.
 func unequal(w [RankBuckets]int) bool {
 	return slices.ContainsFunc(w[1:], func(v int) bool { return v != w[0] })
 }
@@ -126,8 +126,8 @@ func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 	return d, nil
 }
 
-// rankedLeast candidates are looked at even where fewer can be nodes: the others say how probable
-// the first is.
+// rankedLeast candidates are considered even if fewer can be nodes: the others show how probable the
+// first is.
 const rankedLeast = 8
 
 type drafter struct {
@@ -135,28 +135,28 @@ type drafter struct {
 	n       *Network
 	options Options
 	widths  [RankBuckets]int // children of a node, by the rank head's bucket
-	judged  bool             // the rank head is asked
-	cached  int              // rows kept of every committed token
-	ranked  int              // candidates looked at of a row
-	places  []int32          // where the target's tokens are in the head's output, -1: nowhere; nil: at their own
-	plain   *sample.Sampler  // ranks by logits alone
+	judged  bool             // the rank head is used
+	cached  int              // rows kept for every committed token
+	ranked  int              // candidates of a row that are considered
+	places  []int32          // each target token's place in the head's output, -1 if it has none; nil: token i is at i
+	plain   *sample.Sampler  // ranks only by logits
 	exec    *nn.Exec
-	// At temperature 0 and above, by the passes before it: the worth that a pass adds to the tree over
-	// what its starts are worth, on average. It foretells what another pass brings.
+	// At temperature 0 and above, by the number of earlier passes: the mean worth that a pass adds to
+	// the tree over the worth of its starts. It predicts the gain of another pass.
 	yield [2][]float32
 
 	proposals []draft.Proposal
 
-	// The computation under way.
+	// The current computation.
 	live             []*state
 	pass             Pass
 	number           int // of the pass in the proposal
 	passes           []*passRows
-	fresh            []*row  // that the pass computes
+	fresh            []*row  // rows that the pass computes
 	from             []int32 // their numbers among all rows of the pass
 	states, features nn.Mat  // theirs
 	queries          []shortlist.Query
-	lists            []*shortlist.List // theirs, where there is a method
+	lists            []*shortlist.List // theirs, if there is a method
 	taps, c, x       nn.Buffer
 	bufs             Buffers
 	builder          textrank.Builder // of trees with +text

@@ -1,5 +1,5 @@
-// Trees of what the blocks say: the paper's, in which the rank head sets how many children a node
-// has and where later blocks start, and with +text the most probable nodes by head and text.
+// Trees from blocks: the paper's, in which the rank head sets how many children a node has and where
+// later blocks start, and with +text the most probable nodes by head and text.
 
 package specblock
 
@@ -16,8 +16,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// state is one sequence, and its tree under way or proposed last. An entry of the sequence's text
-// is a block's rows.
+// state is one sequence, and its current or last proposed tree. An entry of the sequence's text has a
+// block's rows.
 type state struct {
 	d *drafter
 	sequence.Sequence
@@ -25,22 +25,22 @@ type state struct {
 	request *draft.Request
 	root    int32
 	budget  int
-	depth   int // of nodes at most
+	depth   int // greatest depth of nodes
 
-	expectedByText float32 // tokens that the tree of the text alone is expected to bring
+	expectedByText float32 // tokens that the tree from the text only is expected to add
 
 	take   int    // entries of a pass over the text
 	layout Layout // rows: those of text that were pending, then those of blocks
 	rows   []row  // of all blocks
-	first  int    // of the pass under way
+	first  int    // of the current pass
 	passes int    // so far
 
-	starts   []start // of the pass under way
+	starts   []start // of the current pass
 	found    []start // blocks that might start after it
-	expected float32 // tokens that the blocks of the pass under way may bring
+	expected float32 // tokens that the blocks of the current pass may add
 
 	grown tree.Tree // all nodes found so far; with +text: the paths to blocks
-	// of each node of grown, the row of its candidates, -1: none; with +text: of nodes alone that a block starts from
+	// of each node of grown, the row of its candidates, -1: none; with +text: only of nodes that a block starts from
 	below []int32
 	draft tree.Tree // the nodes that would be proposed
 	worth []float32 // of each node of grown, or with +text of draft: the chance that the target's text goes through it
@@ -53,20 +53,20 @@ type state struct {
 
 // start is where a block starts.
 type start struct {
-	node        int32   // of grown, below which its first row's candidates are; the block's token is the node's
+	node        int32   // node of grown: its token is the block's, and its children are from the first row
 	from        int32   // the row whose state it begins with
 	rows, slots int32   // its first row, and how many are computed
-	value       float32 // what it is worth to start there
+	value       float32 // the value of starting there
 }
 
-// place is what is known of a node of a tree with +text.
+// place is what is known about a node of a tree with +text.
 type place struct {
-	grown  int32 // its node of grown, where the path is one to a block or a part of it; else -1
-	row    int32 // the row that predicts what follows it, -1: none
+	grown  int32 // its node of grown, if its path leads to a block; otherwise -1
+	row    int32 // the row that predicts the token after it, -1: none
 	offTop bool  // the path left the first candidates of the row's block
 }
 
-// grow makes the tree of what is known after another pass, and finds where more blocks could start.
+// grow builds the tree from what is known after another pass, and finds where more blocks could start.
 func (s *state) grow() {
 	before := s.sum
 	s.found = s.found[:0]
@@ -82,8 +82,8 @@ func (s *state) grow() {
 	}
 }
 
-// next chooses the starts of the next pass, those of the most value of what was found, and says
-// whether it pays.
+// next chooses the starts of the next pass, the most valuable of those found, and reports whether the
+// pass pays.
 func (s *state) next() bool {
 	s.starts, s.expected = s.starts[:0], 0
 	if s.passes == s.d.options.Blocks {
@@ -102,7 +102,7 @@ func (s *state) next() bool {
 	return len(s.starts) > 0 && (g == nil || g.Deeper(s.sum, s.d.yield[s.Warm][s.passes]*s.expected))
 }
 
-// add is the node of grown for a token below another; there is one from now on.
+// add returns the node of grown for a token below another node, and makes it if there is none.
 func (s *state) add(parent int, token int32, logProb float32) int {
 	node := s.grown.Append(parent, token, logProb)
 	if node == len(s.below) {
@@ -111,14 +111,14 @@ func (s *state) add(parent int, token int32, logProb float32) int {
 	return node
 }
 
-// attach adds what a pass's blocks say (algorithm 2, lines 6 to 9). Of every block the candidates
-// of slot k are children of the likeliest of slot k − 1, the first's of the node that the block
-// starts from: as many as the slot's bucket has it. Where that is more than one, a later block may
-// start from each of them, on the state of the slot; else from the last, unless the head gave the
-// path up.
+// attach adds the predictions of a pass's blocks (algorithm 2, lines 6 to 9). In every block the
+// candidates of slot k become children of the likeliest one of slot k − 1, and those of the first slot
+// children of the node that the block starts from: as many as the slot's bucket says. If there are
+// several, a later block may start from each of them, on the state of the slot; otherwise from the
+// last, unless the head gave up the path.
 //
-// What two blocks say of the same place is one node: their candidates for it are one list of
-// children, which tell tokens apart by nothing else.
+// Predictions of two blocks for the same place share one node: their candidates are one list of
+// children, distinguished only by their tokens.
 func (s *state) attach() {
 	for _, b := range s.starts {
 		node := int(b.node)
