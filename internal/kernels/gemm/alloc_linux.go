@@ -2,5 +2,5 @@ package gemm
 
 import "golang.org/x/sys/unix"
 
-// hugePages asks for large pages. It is advice: a system without them says no, and that is fine.
+// hugePages requests large pages. It is only advice: a system without them refuses, which does no harm.
 func hugePages(b []byte) { _ = unix.Madvise(b, unix.MADV_HUGEPAGE) }

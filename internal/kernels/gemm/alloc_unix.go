@@ -12,24 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An arena is memory outside the Go heap, where the weights of many matrices lie end to end,
-// so that gigabytes neither count towards the collector's pace nor come in small pages:
-// streaming from DRAM through 4 KiB pages, a prefetch that misses the TLB comes too late,
-// and a matrix that ends in mid page (2 MiB) would have its tail in small ones.
-// An arena goes when its last matrix does.
+// An arena is memory outside the Go heap that holds the weights of many matrices end to end. There,
+// gigabytes neither affect the collector's pace nor come in small pages: when streaming from DRAM
+// through 4 KiB pages, a prefetch that misses the TLB comes too late, and a matrix that ends within
+// a large page (2 MiB) would have its tail in small ones. An arena is freed with its last matrix.
 type arena struct {
-	free []byte // beyond what is given away; zero
+	free []byte // not yet handed out; zero
 }
 
 const (
 	hugePage  = 2 << 20
-	arenaSize = 64 << 20 // of address space: memory comes when it is written
+	arenaSize = 64 << 20 // of address space: memory is taken only when written to
 	pageSize  = 4 << 10
 )
 
 var arenas struct {
 	sync.Mutex
-	last weak.Pointer[arena] // the one with room, if it lives
+	last weak.Pointer[arena] // the one with room, if it is still alive
 }
 
 // allocate returns n zero bytes on a page boundary, which live as long as owner.

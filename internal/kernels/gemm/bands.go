@@ -7,21 +7,21 @@ import (
 	"unsafe"
 )
 
-// A product may want part of a matrix only, and each row another part: the head of a drafter over shortlists of tokens.
-// Choosing and multiplying are one walk over the panels: a panel is read once, for all rows that want it, and no weight
-// moves.
+// A product may need only part of a matrix, and a different part for each row, such as a drafter's
+// head over shortlists of tokens. Choosing and multiplying are one walk over the panels: each panel
+// is read once, for all rows that need it, and no weight is moved.
 
 // Run is panels [From, To) of a matrix. Their results begin At panels into a row of results.
 type Run struct{ From, To, At int }
 
-// Band is rows [From, To) of an input, which want the same panels: runs in ascending order, apart from each other.
+// Band is rows [From, To) of an input that need the same panels: runs in ascending order, with gaps between them.
 type Band struct {
 	From, To int
 	Runs     []Run
 }
 
-// MulBands computes, for every band, the outputs of those of its runs' panels that lie in [p0, p1): what Mul would put
-// at dst[r·stride + p·Panel + o] goes to dst[r·stride + (At + p − From)·Panel + o]. Outputs beyond the
+// MulBands computes, for every band, the outputs of its runs' panels that lie in [p0, p1): the result that Mul
+// would write to dst[r·stride + p·Panel + o] goes to dst[r·stride + (At + p − From)·Panel + o]. Outputs beyond the
 // matrix, in its last panel, are not written. Disjoint ranges of panels may run in parallel. It allocates nothing.
 func (m *Matrix) MulBands(dst []float32, stride int, x *Input, bands []Band, p0, p1 int) {
 	if x.t != m.t.Activations() || x.in != m.in {
@@ -54,10 +54,10 @@ func (m *Matrix) MulBands(dst []float32, stride int, x *Input, bands []Band, p0,
 	runtime.KeepAlive(x)
 }
 
-// abreast is how many bands share one reading of the panels; with more, every so many read them again.
+// abreast is how many bands share one reading of the panels; each further group of this size reads them again.
 const abreast = 64
 
-// check panics on a band whose results in panels [p0, p1) have no place.
+// check panics if the results of a band in panels [p0, p1) do not fit dst.
 func (s *pass) check(b *Band, p0, p1 int) {
 	if b.From < 0 || b.To > s.x.n {
 		panic(fmt.Sprintf("gemm: rows [%d, %d) of %d", b.From, b.To, s.x.n))
@@ -80,7 +80,7 @@ func (s *pass) check(b *Band, p0, p1 int) {
 	}
 }
 
-// first is the first of the band's runs that ends after panel p.
+// first returns the first of the band's runs that ends after panel p.
 func (b *Band) first(p int) int {
 	return sort.Search(len(b.Runs), func(i int) bool { return b.Runs[i].To > p })
 }
@@ -108,7 +108,7 @@ func (s pass) band(b *Band, p0, p1 int) {
 	}
 }
 
-// bands multiplies several: panel by panel, each band that wants it in turn.
+// bands multiplies several bands: panel by panel, each band that needs it in turn.
 //
 //go:noinline
 func (s pass) bands(bands []Band, p0, p1 int) {
@@ -127,8 +127,8 @@ func (s pass) bandsCoded(bands []Band, p0, p1 int) {
 
 func (s pass) walkBands(bands []Band, p0, p1 int) {
 	var (
-		run  [abreast]int // of each band, the run that p is in or before
-		want [abreast]int // the bands that want p
+		run  [abreast]int // for each band, the run that p is in or before
+		want [abreast]int // the bands that need p
 		next = -1         // the panel that was prefetched
 	)
 	for i := range bands {
@@ -138,8 +138,8 @@ func (s pass) walkBands(bands []Band, p0, p1 int) {
 		}
 	}
 	for p := p0; p < p1; {
-		n, after := 0, p1 // after: the next panel that a band wants, if none wants this one
-		more := false     // the next panel is wanted too
+		n, after := 0, p1 // after: the next panel that a band needs, if none needs this one
+		more := false     // the next panel is also needed
 		for i := range bands {
 			runs := bands[i].Runs[run[i]:]
 			switch {

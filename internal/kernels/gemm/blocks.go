@@ -6,8 +6,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// The types of llama.cpp whose blocks are 32 elements. With q an element's bits, x the int8 of an
-// activation, d and m a block's scale and minimum, and dx the scale of the activations,
+// The types of llama.cpp whose blocks have 32 elements. With q the bits of an element, x the int8
+// of an activation, d and m a block's scale and minimum, and dx the scale of the activations,
 //
 //	Q8_0, Q4_0, Q5_0  w = d·(q − zero), zero the middle of q's range: acc = fma(Σ (q−zero)·x, d·dx, acc)
 //	Q4_1, Q5_1        w = d·q + m: acc = fma(Σ q·x, d·dx, acc), then acc = fma(Σx·dx, m, acc)
@@ -20,19 +20,19 @@ import (
 //	else: [4][Panel][4]u8   byte [i][o][j]: the low 4 bits of output o at element 4i+j, and at 16+4i+j in its high half
 //	Q5_0, Q5_1: [Panel][4]u8   bit i of byte [o][j]: the fifth bit of output o at element 4i+j
 //
-// which is the size of the blocks in the file, but of MXFP4: there d is 2^(e−128), and e one byte.
-// Bytes of Q8_0 are weight+128: VPDPBUSD wants one operand unsigned. Products of it, Q4_0 and Q5_0
-// start from −zero·Σx. So do those of IQ4_NL and MXFP4, in whose tables zero is added to v.
+// which is the size of the blocks in the file, except for MXFP4, where d is 2^(e−128) and e is one byte.
+// Bytes of Q8_0 are weight+128, since VPDPBUSD needs one unsigned operand. Its products, and those of Q4_0
+// and Q5_0, start from −zero·Σx. So do those of IQ4_NL and MXFP4, where zero is added to v in the tables.
 
-// blockType is where a type of blocks of 32 keeps things, in bytes.
+// blockType is the layout of a type with blocks of 32, in bytes.
 type blockType struct {
-	file   int // of a block in a file
-	head   int // of a packed block's scales and minimums
-	packed int // of a packed block
-	bits   int // of an element
+	file   int // a block in a file
+	head   int // a packed block's scales and minimums
+	packed int // a packed block
+	bits   int // bits of an element
 
-	values   *[16]int8 // what elements stand for; nil: themselves
-	exponent bool      // the scale in a file is a byte e, and means 2^(e−128)
+	values   *[16]int8 // the values of elements; nil: the elements themselves
+	exponent bool      // the scale in a file is a byte e, which stands for 2^(e−128)
 }
 
 var blockTypes = [NumTypes]blockType{
@@ -46,10 +46,10 @@ var blockTypes = [NumTypes]blockType{
 	MXFP4:  {file: 17, head: 2 * Panel, packed: 18 * Panel, bits: 4, values: &num.MXFP4, exponent: true},
 }
 
-// minimum says that a block has one.
+// minimum reports whether a block has a minimum.
 func (b *blockType) minimum() bool { return b.head > 2*Panel }
 
-// middle is what is taken off elements.
+// middle returns the number that is subtracted from elements.
 func (b *blockType) middle() int32 {
 	switch {
 	case b.minimum():
@@ -60,10 +60,10 @@ func (b *blockType) middle() int32 {
 	return 1 << (b.bits - 1)
 }
 
-// tableZero is what is added to the values of a table, to make them bytes without a sign.
+// tableZero is added to the values of a table to make them unsigned bytes.
 const tableZero = 128
 
-// elements are four of output o of a packed block, a byte each, from which middle is to be taken off.
+// elements returns four elements of output o of a packed block, one byte each, before middle is subtracted.
 func (b *blockType) elements(w []byte, i, o int) uint32 {
 	q := packedElements(w[b.head:], b.bits, i, o)
 	if v := b.values; v != nil {
@@ -74,7 +74,7 @@ func (b *blockType) elements(w []byte, i, o int) uint32 {
 	return q
 }
 
-// flip is what four bytes of a file's elements differ in from packed ones: Q8_0's are signed.
+// flip returns the bits in which four bytes of a file's elements differ from packed ones: Q8_0's are signed.
 func (b *blockType) flip() uint32 {
 	if b.bits == 8 {
 		return 0x80808080
@@ -82,7 +82,7 @@ func (b *blockType) flip() uint32 {
 	return 0
 }
 
-// parts are the parts of a block in a file: the scale and minimum, the fifth bits, the others.
+// parts returns the parts of a block in a file: scale and minimum, the fifth bits, the other bits.
 func (b *blockType) parts(src []byte) (head, fifth, low []byte) {
 	at := b.file - block*b.bits/8
 	head = src[:at]
@@ -94,7 +94,7 @@ func (b *blockType) parts(src []byte) (head, fifth, low []byte) {
 	return head, fifth, low
 }
 
-// pack packs a panel of which so many rows are there. Nothing reads results of the others.
+// pack packs a panel that has the given number of rows. The results of missing rows are never read.
 func (b *blockType) pack(dst, src []byte, row, rows int) {
 	le, flip := binary.LittleEndian, b.flip()
 	for ; len(dst) > 0; dst, src = dst[b.packed:], src[min(b.file, len(src)):] {
@@ -118,7 +118,7 @@ func (b *blockType) pack(dst, src []byte, row, rows int) {
 	}
 }
 
-// spreadFifth makes bit 4i+j bit i of byte j.
+// spreadFifth moves bit 4i+j to bit i of byte j.
 func spreadFifth(bits uint32) (spread uint32) {
 	for i := range 8 {
 		spread |= bits >> (4 * i) & 15 * (1 + 1<<7 + 1<<14 + 1<<21) & oneBit << i
@@ -156,7 +156,7 @@ func (b *blockType) unpack(dst, w []byte, o int) {
 	}
 }
 
-// scales are the scale and the minimum of output o in a packed block.
+// scales returns the scale and the minimum of output o in a packed block.
 func (b *blockType) scales(w []byte, o int) (d, m float32) {
 	if b.exponent {
 		return num.BF16(binary.LittleEndian.Uint16(w[o*2:])), 0
@@ -168,7 +168,7 @@ func (b *blockType) scales(w []byte, o int) (d, m float32) {
 	return d, m
 }
 
-// widen is a row of output o in f32.
+// widen writes a row, that of output o, in f32.
 func (b *blockType) widen(dst []float32, w []byte, o int) {
 	for ; len(dst) > 0; dst, w = dst[block:], w[b.packed:] {
 		d, m := b.scales(w, o)
@@ -182,7 +182,7 @@ func (b *blockType) widen(dst []float32, w []byte, o int) {
 	}
 }
 
-// row is the product of a panel and a row of activations.
+// row computes the product of a panel and a row of activations.
 func (b *blockType) row(acc *[Panel]float32, w, x []byte) {
 	for ; len(w) > 0; w, x = w[b.packed:], x[xBlock:] {
 		var xs [block]int32
@@ -207,7 +207,7 @@ func (b *blockType) row(acc *[Panel]float32, w, x []byte) {
 	}
 }
 
-// copyRow makes output i of panel d output o of panel s.
+// copyRow copies output o of panel s to output i of panel d.
 func (b *blockType) copyRow(d []byte, i int, s []byte, o int) {
 	for at := 0; at < len(d); at += b.packed {
 		for h := at; h < at+b.head; h += 2 * Panel {

@@ -8,21 +8,21 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// The types of package codebook: a factor f for every 16 elements, and an integer v for each.
-// Groups of activations are those of the K types, and a block of 32 is, of each half in turn, part
-// = fma(Σ v·x, f, part), as in Q6_K.
+// The types of package codebook: a factor f for every 16 elements, and an integer v for each
+// element. Activations are grouped as for the K types, and a block of 32 computes, for each half in
+// turn, part = fma(Σ v·x, f, part), as in Q6_K.
 //
-// A packed panel has blocks of 256 as they lie in the file: [K/256][Panel] of them. A slice of it
-// is unpacked in the cache whenever it is multiplied, even by one row, into the form in which
-// kernels of Q6_K read unpacked blocks: v + codebook.Zero in a byte. So weights take in memory what
-// they take in the file. Products start from −Zero·Σx, twice what those of Q6_K start from.
+// A packed panel holds blocks of 256 as in the file: [K/256][Panel] of them. Whenever a slice of it
+// is multiplied, even by one row, it is unpacked in the cache to the form in which kernels of Q6_K
+// read unpacked blocks: v + codebook.Zero in a byte. So weights take as much memory as in the file.
+// Products start from −Zero·Σx, twice the start of Q6_K's.
 
-// coded says that package codebook has the type.
+// coded reports whether the type belongs to package codebook.
 func (t Type) coded() bool { return t >= IQ1_S }
 
 func (t Type) code() codebook.Type { return codebook.Type(t - IQ1_S) }
 
-// packCoded packs a panel of which so many rows are there. The others are zero: d is.
+// packCoded packs a panel that has the given number of rows. Missing rows are zero, because their d is.
 func packCoded(t Type, dst, src []byte, row, rows int) {
 	clear(dst)
 	size := t.code().Bytes()
@@ -41,7 +41,7 @@ func unpackCoded(t Type, dst, w []byte, o int) {
 	}
 }
 
-// copyCoded makes output i of panel d output o of panel s.
+// copyCoded copies output o of panel s to output i of panel d.
 func copyCoded(t Type, d []byte, i int, s []byte, o int) {
 	size := t.code().Bytes()
 	for at := 0; at < len(d); at += size * Panel {
@@ -49,7 +49,7 @@ func copyCoded(t Type, d []byte, i int, s []byte, o int) {
 	}
 }
 
-// widenCoded is a row of output o in f32.
+// widenCoded writes a row, that of output o, in f32.
 func widenCoded(t Type, dst []float32, w []byte, o int) {
 	size := t.code().Bytes()
 	var b codebook.Block
@@ -59,7 +59,7 @@ func widenCoded(t Type, dst []float32, w []byte, o int) {
 	}
 }
 
-// rowCoded is the product of a panel and a row of activations.
+// rowCoded computes the product of a panel and a row of activations.
 func rowCoded(t Type, acc *[Panel]float32, w, x []byte) {
 	ne := binary.NativeEndian
 	size := t.code().Bytes()
@@ -84,7 +84,7 @@ func rowCoded(t Type, acc *[Panel]float32, w, x []byte) {
 	}
 }
 
-// doubleHalves makes sums of halves of blocks times −32 those times −codebook.Zero.
+// doubleHalves turns sums of halves of blocks times −32 into sums times −codebook.Zero.
 func doubleHalves(row []byte) {
 	ne := binary.NativeEndian
 	for ; len(row) >= kGroup; row = row[kGroup:] {
@@ -99,7 +99,7 @@ func doubleHalves(row []byte) {
 // wideWords is the 4-byte words of an unpacked block of 32: [2][Panel]f32 of factors, [8][Panel][4]u8 of elements.
 const wideWords = 2*Panel + Panel*block/4
 
-// expandCoded unpacks so many steps of a panel for a kernel of unpacked blocks.
+// expandCoded unpacks the given number of steps of a panel for a kernel of unpacked blocks.
 func expandCoded(t Type, dst, src unsafe.Pointer, steps int) {
 	code := t.code()
 	size := code.Bytes()

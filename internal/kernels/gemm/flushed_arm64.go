@@ -9,8 +9,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// The processor flushes a result that is subnormal before it is rounded, the definition one that is
-// afterwards. So the kernels of bf16 say whether any was flushed, and have then written nothing.
+// The processor flushes a result that is subnormal before rounding; the definition flushes one that is subnormal
+// after it. So the kernels of bf16 report whether any result was flushed, and in that case write nothing.
 
 // mulBF16 calls the kernel, and reports whether it wrote its results.
 func (e *engine) mulBF16(t *tile) bool {
@@ -23,14 +23,14 @@ func (e *engine) mulBF16(t *tile) bool {
 	return mulPackedBF16NEON(t) == 0
 }
 
-// bf16 multiplies a tile, some steps of it in plain Go where the kernel flushed a result: the first
-// ones, as it is there that sums are smaller than 2^-126, then the kernel has another try from
-// there; and more of them each time it fails.
+// bf16 multiplies a tile, with some of its steps in plain Go where the kernel flushed a result. It
+// starts with the first steps, where sums are smaller than 2^-126, then lets the kernel try again
+// from there, and takes more steps each time it fails.
 func (e *engine) bf16(t *tile) {
 	if e.mulBF16(t) {
 		return
 	}
-	apart := uintptr(8) // bytes from a step's activations to the next's
+	apart := uintptr(8) // bytes from one step's activations to the next step's
 	if e.id == idPackedBF16 {
 		apart = Panel * 4
 	}
@@ -56,8 +56,8 @@ func (e *engine) bf16(t *tile) {
 	}
 }
 
-// steps multiplies a tile of bf16 in plain Go. Activations are pairs of f32, or of bf16 in a packed
-// panel, where rows lie side by side.
+// steps multiplies a tile of bf16 in plain Go. Activations are pairs of f32 or, in a packed panel,
+// where rows lie side by side, of bf16.
 func (t *tile) steps(lanes int, apart uintptr) {
 	for r := range t.rows {
 		out := unsafe.Slice((*float32)(unsafe.Add(t.out, r*t.outs)), lanes)

@@ -1,10 +1,10 @@
-// Package gemm multiplies a few rows of activations by a large weight matrix: the shape
-// of a pass over a token tree, where 1 to 64 rows share one reading of the weights.
+// Package gemm multiplies a few rows of activations by a large weight matrix: the shape of a pass
+// over a token tree, where 1 to 64 rows share one reading of the weights.
 //
-// Weights are packed once, at load, into panels of [Panel] outputs. Outputs lie in the
-// lanes of a vector register and K is walked in order, so every output element is one
-// chain of operations in one order, whatever the number of rows, the tiling, the thread
-// or the instruction set: the "same bits" law of docs/design.md. The chains are
+// Weights are packed once, at load, into panels of [Panel] outputs. Outputs lie in the lanes of a
+// vector register and K is walked in order, so every output element is one chain of operations in
+// one order, whatever the number of rows, the tiling, the thread or the instruction set: the "same
+// bits" law of docs/design.md. The chains are
 //
 //	F32, F16  acc = fma(w[k], x[k], acc), k ascending
 //	BF16      x rounded to bf16; for each pair of k: acc = fma(w[k+1], x[k+1], acc), then
@@ -16,9 +16,9 @@
 //	          for every 32 or 16 (kquants.go)
 //	IQ1 to IQ3, TQ1_0, TQ2_0, Q1_0, Q2_0  the same, with a scale for every 16 (coded.go)
 //
-// all in f32 with one rounding per fma. The file of each matter: layout.go and pack.go
-// the packed weights, input.go the activations, mul.go the tiling, portable.go the
-// definition in Go, _asm and internal/kernels/_neon/gemm the generators of the assembly.
+// all in f32 with one rounding per fma. Each subject has its file: layout.go and pack.go the packed
+// weights, input.go the activations, mul.go the tiling, portable.go the definition in Go, _asm and
+// internal/kernels/_neon/gemm the generators of the assembly.
 package gemm
 
 import (
@@ -43,13 +43,13 @@ const (
 	Q4_1   // of 4 bits, with an f16 minimum
 	Q5_0   // of 5 bits
 	Q5_1   // of 5 bits, with a minimum
-	IQ4_NL // an f16 scale, then 32 times 4 bits that stand for one of 16 integers
+	IQ4_NL // an f16 scale, then 32 times 4 bits, each of which stands for one of 16 integers
 	MXFP4  // a scale that is a power of two, then the same with other integers
-	Q4_K   // blocks of 256 in 8 sub-blocks, scale and minimum each of 6 bits
+	Q4_K   // blocks of 256 in 8 sub-blocks, each with a scale and a minimum of 6 bits
 	Q5_K   // the same, of 5 bits
 	Q6_K   // blocks of 256 in 16 sub-blocks, scales of 8 bits
 
-	// Elements of one to three bits, in the order of package codebook.
+	// Elements with one to three bits, in the order of package codebook.
 	IQ1_S
 	IQ1_M
 	IQ2_XXS
@@ -75,7 +75,7 @@ func (t Type) String() string {
 		"q4_k", "q5_k", "q6_k"}[t]
 }
 
-// Activations is the type whose input products with weights of type t read: types that share one share its rows.
+// Activations returns the type whose input products with weights of type t read. Types with the same one share rows.
 func (t Type) Activations() Type {
 	switch {
 	case t.coded():
@@ -88,10 +88,10 @@ func (t Type) Activations() Type {
 	return t
 }
 
-// integer says that products are of int8, exact within a block.
+// integer reports whether products are of int8, which are exact within a block.
 func (t Type) integer() bool { return t >= Q8_0 }
 
-// whole is the number of elements that rows are a multiple of.
+// whole returns the number that a row's elements must be a multiple of.
 func (t Type) whole() int {
 	switch {
 	case t >= Q4_K:
@@ -102,7 +102,7 @@ func (t Type) whole() int {
 	return 1
 }
 
-// rowBytes is the size of a row of `in` weights in the file.
+// rowBytes returns the size of a row of `in` weights in the file.
 func (t Type) rowBytes(in int) int {
 	switch {
 	case t == F32:
@@ -123,21 +123,21 @@ type Matrix struct {
 	out, in int
 	panel   int // bytes of a panel
 	data    []byte
-	owner   any // keeps data
+	owner   any // keeps data alive
 }
 
-// New makes room for a matrix; PackPanels fills it. The memory is given back once the
-// matrix is unreachable.
+// New makes room for a matrix; PackPanels fills it. The memory is freed once the matrix is
+// unreachable.
 func New(t Type, out, in int) (*Matrix, error) {
 	m := Empty(t)
 	return m, m.Resize(out, in)
 }
 
-// Empty is a matrix without elements, to be resized.
+// Empty returns a matrix without elements, to be resized.
 func Empty(t Type) *Matrix { return &Matrix{t: t} }
 
-// Resize gives a matrix that is to be packed anew another shape, in the memory that it has where that is enough:
-// operands that are packed in training have as many rows as a text has tokens. What it held is lost.
+// Resize gives a matrix that will be packed anew another shape, in its existing memory if that is large
+// enough: operands packed in training have as many rows as a text has tokens. The old contents are lost.
 func (m *Matrix) Resize(out, in int) (err error) {
 	const limit = math.MaxInt / 64 // of elements: no size below overflows
 	switch {
@@ -160,19 +160,19 @@ func (m *Matrix) Resize(out, in int) (err error) {
 
 func (m *Matrix) Type() Type { return m.t }
 
-// Out is the number of outputs: rows of the matrix as a file holds it.
+// Out is the number of outputs: the rows of the matrix in a file.
 func (m *Matrix) Out() int { return m.out }
 
 // In is the number of inputs, K.
 func (m *Matrix) In() int { return m.in }
 
-// Panels is the number of panels; the last one may be part full.
+// Panels is the number of panels; the last one may be partly filled.
 func (m *Matrix) Panels() int { return (m.out + Panel - 1) / Panel }
 
-// Bytes is the packed size, which a product reads once.
+// Bytes is the packed size, all of which a product reads once.
 func (m *Matrix) Bytes() int { return len(m.data) }
 
-// PackedBytes is the Bytes that a matrix would have.
+// PackedBytes returns the Bytes of a matrix with the given type and shape.
 func PackedBytes(t Type, out, in int) int { return (out + Panel - 1) / Panel * panelBytes(t, in) }
 
 // Row widens the weights of output i to f32 (an embedding looked up in a tied head).

@@ -18,8 +18,8 @@ import (
 //	K types   groups { 4 × { [32]int8; int32 = −32·Σ of the first 16; int32 = −32·Σ of the others; f32 = −Σ }; f32 scale }
 //	IQ1_S     the same with −64·Σ; so for all types of package codebook
 //
-// with rows an odd number of cache lines apart, so that eight rows at one k never compete for
-// one cache set.
+// with rows an odd number of cache lines apart, so that eight rows at one k never compete for the
+// same cache set.
 type Input struct {
 	t      Type
 	level  cpu.Level // the level at Reset, whose kernels will read the rows
@@ -29,8 +29,8 @@ type Input struct {
 	buf    []byte
 }
 
-// Reset makes x hold n rows of in activations for products with matrices of type t. It
-// allocates only when the rows outgrow all before them.
+// Reset makes x hold n rows of in activations for products with matrices of type t. It allocates
+// only when the rows need more memory than ever before.
 func (x *Input) Reset(t Type, n, in int) {
 	if t >= NumTypes || n < 0 || in < 0 || in%t.whole() != 0 {
 		panic(fmt.Sprintf("gemm: input of %d rows × %d for %v", n, in, t))
@@ -57,14 +57,14 @@ func (x *Input) reset(t Type, n, in int, l cpu.Level, pairs bool) {
 	}
 	x.stride = (size+63)&^63 | 64
 	if need := n * x.stride; len(x.buf) < need {
-		need += need / 4 // rows that grew grow again
+		need += need / 4 // rows that have grown will grow again
 		b := make([]byte, need+63)
 		off := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 63)
 		x.buf = b[off : off+need]
 	}
 }
 
-// Rows is the number of rows that Reset gave x.
+// Rows is the number of rows passed to Reset.
 func (x *Input) Rows() int { return x.n }
 
 // SetRow converts v to row i. Rows may be set in parallel.
@@ -75,12 +75,12 @@ func (x *Input) SetRow(i int, v []float32) {
 	x.set(x.buf[i*x.stride:][:x.stride], v)
 }
 
-// setPanel makes the outputs of panel q of m, an F32 or BF16 matrix of as many inputs, the first
-// rows: as SetRow of each, a cache line of a row at a time.
+// setPanel copies the outputs of panel q of m, an F32 or BF16 matrix with as many inputs, to the
+// first rows: like SetRow for each, but one cache line of a row at a time.
 func (x *Input) setPanel(m *Matrix, q int) {
 	ne, le := binary.NativeEndian, binary.LittleEndian
 	panel := m.data[q*m.panel:][:m.panel]
-	size := 4 // bytes of a row for a step of the panel
+	size := 4 // bytes of a row in one step of the panel
 	if x.t == BF16 && !x.pairs {
 		size = 8
 	}
@@ -103,25 +103,25 @@ func (x *Input) setPanel(m *Matrix, q int) {
 	}
 }
 
-// CopyRow makes row `to` what row `from` is.
+// CopyRow copies row `from` to row `to`.
 func (x *Input) CopyRow(to, from int) {
 	copy(x.buf[to*x.stride:][:x.stride], x.buf[from*x.stride:])
 }
 
-// SetPart is SetRow of the elements from at on, a multiple of Group, as many as v has: a multiple
-// of it too, or up to the row's end.
+// SetPart is SetRow for the elements from at on, a multiple of Group. v must have a multiple of
+// Group elements or reach the row's end.
 func (x *Input) SetPart(i, at int, v []float32) {
 	if end := at + len(v); i < 0 || i >= x.n || at < 0 || end > x.in || at%Group != 0 || end%Group != 0 && end != x.in {
 		panic(fmt.Sprintf("gemm: elements [%d, %d) of row %d for an input of %d rows × %d", at, end, i, x.n, x.in))
 	}
-	off := at / Group * kGroup // steps of the K types are two groups
+	off := at / Group * kGroup // a step of the K types is two groups
 	if x.t < Q4_K {
 		off = xOffset(x.t, at/stepK[x.t], x.pairs)
 	}
 	x.set(x.buf[i*x.stride:][off:x.stride], v)
 }
 
-// set converts v to what begins row.
+// set converts v into the beginning of row.
 func (x *Input) set(row []byte, v []float32) {
 	ne := binary.NativeEndian
 	switch {
@@ -161,8 +161,8 @@ func toBF16(f float32) uint16 {
 }
 
 // quantizeRow writes v as groups of int8. A group's scale is its largest magnitude / 127; that of
-// Q8_0 is fitted (fitScale). A group with an infinity or a NaN gets the scale NaN, so that what was
-// lost shows; one so small that 127/max overflows is zero.
+// Q8_0 is fitted (fitScale). A group with an infinity or a NaN gets the scale NaN, so that the loss
+// is visible; one so small that 127/max overflows becomes zero.
 func quantizeRow(row []byte, v []float32, t Type) {
 	ne := binary.NativeEndian
 	size, group := xBlock, block
@@ -215,14 +215,14 @@ func quantizeRow(row []byte, v []float32, t Type) {
 	}
 }
 
-// fitScale chooses the integers of a block and their scale. The integers are of steps of the
-// largest magnitude / 127 or / 126, whichever fit v better: a scale s of integers q leaves the
-// least square of v − s·q where s = Σvq / Σq², and the least is the less, the larger (Σvq)² / Σq²
-// is. It returns the scale and what v·inv is multiplied by before it is rounded. Sums are of
-// sixteen lanes, element i in lane i%16, folded in halves, then in pairs. Beside the first steps
-// alone the error is 5 % less for Gaussian activations.
+// fitScale chooses the integers of a block and their scale. The integers count steps of the largest
+// magnitude / 127 or / 126, whichever fit v better: for integers q, the scale s = Σvq / Σq² leaves
+// the least square of v − s·q, which is the smaller, the larger (Σvq)² / Σq² is. It returns the
+// scale and the factor by which v·inv is multiplied before rounding. Sums are taken in sixteen
+// lanes, element i in lane i%16, folded in halves, then in pairs. Compared with using only the
+// first steps, the error is 5 % smaller for Gaussian activations.
 func fitScale(v []float32, scale, inv float32) (fitted, narrow float32) {
-	var sums [2][2]float32 // of steps of / 127 and of / 126: Σvq, in units of scale, and Σq²
+	var sums [2][2]float32 // for steps of / 127 and of / 126: Σvq, in units of scale, and Σq²
 	for c, narrow := range [2]float32{1, narrower} {
 		var vq, qq [16]float32
 		for i, f := range v {

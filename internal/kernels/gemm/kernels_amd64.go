@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// The offsets that the assembly knows.
+// The offsets that the assembly relies on.
 var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.scale)-96]
 var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.blocks)-104]
 var _ = [1]struct{}{}[unsafe.Offsetof(fewTile{}.rows)-120]
@@ -74,7 +74,7 @@ const (
 	idPackedF32AVX2
 )
 
-// The kernels of unpacked types of blocks of 32, each with several functions that unpack.
+// The kernels for unpacked types with blocks of 32, each of which has several unpacking functions.
 var (
 	wideQ8AVX512  = engine{lanes: 32, rows: 5, turn: 1, dense: 18, sparse: 3, cost: 20}
 	wideMinAVX512 = engine{lanes: 32, rows: 5, turn: 1, dense: 20, sparse: 3, cost: 20}
@@ -142,10 +142,10 @@ var engines = [...]engine{
 	idPackedF32AVX2:        {lanes: 16, rows: 6},
 }
 
-// farAhead: see streamAhead. Zen 5 has AVX-VNNI, Zen 4 has not; other processors that have it were not measured.
+// farAhead: see streamAhead. Zen 5 has AVX-VNNI, Zen 4 does not; other processors with it were not measured.
 var farAhead = cpu.Has(cpu.AVXVNNI)
 
-// engineFor picks the assembly for weights of type t at a level; pairs says that bf16
+// engineFor picks the assembly for weights of type t at a level; pairs reports whether bf16
 // activations are pairs of bf16.
 func engineFor(t Type, l cpu.Level, pairs bool) (e engine, ok bool) {
 	if t.coded() {
@@ -175,7 +175,7 @@ func engineFor(t Type, l cpu.Level, pairs bool) (e engine, ok bool) {
 	return engineOf(id), true
 }
 
-// codedEngine is engineFor of the types of package codebook, which are unpacked for any number of rows.
+// codedEngine is engineFor for the types of package codebook, which are unpacked for any number of rows.
 func codedEngine(l cpu.Level) (e engine, ok bool) {
 	switch {
 	case l >= cpu.AVX512:
@@ -191,8 +191,8 @@ func codedEngine(l cpu.Level) (e engine, ok bool) {
 	return e, true
 }
 
-// run calls the assembly. It is a switch and not a function value because what is passed
-// to one escapes, and the tile would be allocated.
+// run calls the assembly. It is a switch rather than a function value, because arguments of a
+// function value escape and the tile would be allocated.
 func (e *engine) run(t *tile) {
 	switch e.id {
 	case idF32AVX512:
@@ -300,17 +300,17 @@ func (e *engine) run(t *tile) {
 	}
 }
 
-// Unpacked, a block of 32 of a K type is [2][Panel]f32, the products of its scales and minimums (of
-// Q6_K the halves' scales) with d and dmin, and its elements, [8][Panel][4]u8. One of a type of such
-// blocks is [Panel]f32 of scales, as many of minimums if there are some, and such elements, which
-// without minimums are more by 128; AVX-VNNI has Q5_0 as in Q8_0.
+// Unpacked, a block of 32 of a K type is [2][Panel]f32, the products of its scales and minimums
+// (for Q6_K, the halves' scales) with d and dmin, and its elements, [8][Panel][4]u8. A block of a
+// type with blocks of 32 is [Panel]f32 of scales, [Panel]f32 of minimums if there are any, and
+// elements of the same form, which without minimums have 128 added; AVX-VNNI stores Q5_0 like Q8_0.
 const wideStep = super / block * (2*Panel*4 + Panel*block)
 
-// unpack makes bytes of so many steps of a panel, for one of the kernels that multiply those.
+// unpack turns the given number of steps of a panel into bytes, for one of the kernels that multiply these.
 func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 	d, s := (*byte)(dst), (*byte)(src)
 	switch e.id {
-	case idQ8AVXVNNI: // of Q5_0
+	case idQ8AVXVNNI: // from Q5_0
 		unpackQ50AVX2(d, s, steps)
 	case idWide40AVX512:
 		unpackQ40AVX512(d, s, steps)
@@ -337,7 +337,7 @@ func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 	}
 }
 
-// expandAsm unpacks a step of a panel, or is false where the level or the type has no function for it.
+// expandAsm unpacks a step of a panel, or returns false if the level or the type has no function for it.
 func expandAsm(t Type, dst *[super / block * wideWords]uint32, src unsafe.Pointer) bool {
 	if cpu.Active() < cpu.AVX2 {
 		return false
@@ -372,7 +372,7 @@ func expandAsm(t Type, dst *[super / block * wideWords]uint32, src unsafe.Pointe
 	return true
 }
 
-// roundRow rounds what it can of v to bf16 kept as f32, and returns how many elements.
+// roundRow rounds as much of v as it can to bf16 kept as f32, and returns the number of elements.
 func roundRow(dst []byte, v []float32, l cpu.Level) int {
 	n := len(v) &^ 7
 	if l < cpu.AVX2 || n == 0 {
@@ -382,7 +382,7 @@ func roundRow(dst []byte, v []float32, l cpu.Level) int {
 	return n
 }
 
-// pairRow rounds what it can of v to bf16, and returns how many elements.
+// pairRow rounds as much of v as it can to bf16, and returns the number of elements.
 func pairRow(dst []byte, v []float32) int {
 	n := len(v) &^ 15
 	if n == 0 {
@@ -392,7 +392,7 @@ func pairRow(dst []byte, v []float32) int {
 	return n
 }
 
-// quantizeRowAsm is quantizeRow, or false where the level has none.
+// quantizeRowAsm is quantizeRow, or returns false if the level has no function for it.
 func quantizeRowAsm(dst []byte, v []float32, t Type, l cpu.Level) bool {
 	if l < cpu.AVX2 || len(v) == 0 {
 		return false
@@ -413,13 +413,13 @@ func quantizeRowAsm(dst []byte, v []float32, t Type, l cpu.Level) bool {
 	}
 	n := len(v) / four * four
 	quantizeAVX2(&dst[0], &v[0], n)
-	if at := len(v) - four; n < len(v) { // the last four blocks, some of them again
+	if at := len(v) - four; n < len(v) { // the last four blocks, some of them for a second time
 		quantizeAVX2(&dst[at/block*xBlock], &v[at], four)
 	}
 	return true
 }
 
-// readAsm reads what it can of p, and returns how many bytes.
+// readAsm reads as much of p as it can, and returns the number of bytes.
 func readAsm(p []byte, l cpu.Level) (sum uint64, n int) {
 	n = len(p) &^ 511
 	switch {
@@ -431,7 +431,7 @@ func readAsm(p []byte, l cpu.Level) (sum uint64, n int) {
 	return readAVX2(&p[0], n), n
 }
 
-// peakAsm runs the multiply instruction and returns the operations of an iteration, or 0 where the level has none.
+// peakAsm runs the multiply instruction and returns the operations per iteration, or 0 if the level has none.
 func peakAsm(t Type, l cpu.Level, iters int) int {
 	const chains = 12
 	switch {
@@ -460,20 +460,20 @@ func peakAsm(t Type, l cpu.Level, iters int) int {
 // mulFew multiplies rows of pairs by four panels.
 func mulFew(t *fewTile) { mulFewBF16AVX512BF16(t) }
 
-// pairsAt says whether kernels of level l read bf16 activations as pairs.
+// pairsAt reports whether kernels of level l read bf16 activations as pairs.
 func pairsAt(l cpu.Level) bool { return l >= cpu.AVX512BF16 && nativePairs() }
 
-// nativePairs says whether VDPBF16PS may be used. Its definition leaves the order of the
-// two additions, and whether the first is rounded, to be read between the lines. On the
-// processors measured it is two FMAs with subnormals flushed, odd element first; one that
-// differed would break the law that every level gives the same bits, so each process asks
-// its own, in well under a millisecond.
+// nativePairs reports whether VDPBF16PS may be used. Its definition does not state clearly in which
+// order the two additions happen, or whether the first is rounded. On the processors measured it is
+// two FMAs with subnormals flushed, odd element first; a processor that differed would break the
+// law that every level gives the same bits, so each process tests its own, in well under a
+// millisecond.
 var nativePairs = sync.OnceValue(func() bool {
 	return cpu.Best() >= cpu.AVX512BF16 && checkPairs()
 })
 
-// checkPairs compares the native product with that of the FMA kernel, bit for bit, on values
-// chosen to meet ties, cancellation and both edges of the subnormals.
+// checkPairs compares the native product with that of the FMA kernel, bit for bit, on values chosen
+// to produce ties, cancellation and both edges of the subnormals.
 func checkPairs() bool {
 	const in, n = 128, 8
 	m, err := New(BF16, Panel, in)
@@ -481,8 +481,8 @@ func checkPairs() bool {
 		return false
 	}
 	state := uint64(0x9e3779b97f4a7c15)
-	// Three quarters of the exponents lie near 2^-63, where products are about to be
-	// subnormal, or near 1; never so large that a sum overflows.
+	// Three quarters of the exponents are near 2^-63, where products are almost subnormal, or near
+	// 1, and never so large that a sum overflows.
 	next := func() uint16 {
 		state = state*6364136223846793005 + 1442695040888963407
 		u := uint16(state >> 40)

@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/cpu"
 )
 
-// The offsets that the assembly knows.
+// The offsets that the assembly relies on.
 var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.scale)-96]
 
 const (
@@ -74,8 +74,8 @@ const (
 	idPackedBF16
 )
 
-// Costs are the vector instructions of the loops, two in a cycle; some processors do four.
-// Prefetches are always all done: one for 128 bytes of a call's share of the weights.
+// Costs count the vector instructions of the loops, two per cycle; some processors do four. All
+// prefetches are always done: one for each 128 bytes of a call's share of the weights.
 var engines = [...]engine{
 	idF32Few:  {lanes: 32, rows: 3, turn: 4, dense: 4, sparse: 4, cost: 4},
 	idF32:     {lanes: 16, rows: 6, turn: 4, dense: 2, sparse: 2, cost: 4, few: 3, fewer: idF32Few},
@@ -163,7 +163,7 @@ func engineFor(t Type, l cpu.Level, _ bool) (e engine, ok bool) {
 	if l < cpu.NEON {
 		return engine{}, false
 	}
-	if t.coded() { // package codebook's: unpacked for any number of rows, for SDOT
+	if t.coded() { // those of package codebook: unpacked for any number of rows, for SDOT
 		e = engineOf(idWide6K)
 		e.wide = e.id
 		return e, true
@@ -180,13 +180,13 @@ func engineFor(t Type, l cpu.Level, _ bool) (e engine, ok bool) {
 	return e, true
 }
 
-// unpackedI8MM is how many rows of types smaller than Q8_0 are multiplied by SMMLA, which wants two
-// turns of the weights interleaved. By a count of instructions this pays where it is done once for
-// two calls of the kernels of SDOT.
+// unpackedI8MM is how many rows of types smaller than Q8_0 are multiplied by SMMLA, which needs two
+// turns of the weights interleaved. By instruction count, this pays off if it is done once for two
+// calls of the SDOT kernels.
 const unpackedI8MM = 6
 
-// packedEngine picks the assembly for products of two packed matrices; where there is none, the rows of
-// one go through those of Mul.
+// packedEngine picks the assembly for products of two packed matrices; if there is none, the rows
+// of one go through the kernels of Mul.
 func packedEngine(t Type, l cpu.Level) (e engine, ok bool) {
 	switch {
 	case l < cpu.NEON:
@@ -197,8 +197,8 @@ func packedEngine(t Type, l cpu.Level) (e engine, ok bool) {
 	return engineOf(idPackedBF16), true
 }
 
-// run multiplies the blocks of a tile. What is moved on is a copy: pointers that are stored through
-// t would be taken to escape.
+// run multiplies the blocks of a tile. It advances a copy: pointers stored through t would be
+// considered to escape.
 func (e *engine) run(t *tile) {
 	for u := *t; ; u.blocks-- {
 		e.call(&u)
@@ -212,8 +212,8 @@ func (e *engine) run(t *tile) {
 	}
 }
 
-// call calls the assembly. It is a switch and not a function value because what is passed
-// to one escapes, and the tile would be allocated.
+// call calls the assembly. It is a switch rather than a function value, because arguments of a
+// function value escape and the tile would be allocated.
 func (e *engine) call(t *tile) {
 	switch e.id {
 	case idF32Few:
@@ -311,13 +311,13 @@ func (e *engine) call(t *tile) {
 	}
 }
 
-// Unpacked, a block of 32 is [2][Panel]f32, the products of its scales and minimums (of Q6_K the
-// halves' scales) with d and dmin, and its elements, [8][Panel][4]u8; of the types whose blocks are
-// 32 elements it is [Panel]f32 of scales, [Panel]f32 of minimums where there are any, and
+// Unpacked, a block of 32 is [2][Panel]f32, the products of its scales and minimums (for Q6_K, the
+// halves' scales) with d and dmin, and its elements, [8][Panel][4]u8; for the types with blocks of
+// 32 elements it is [Panel]f32 of scales, [Panel]f32 of minimums if there are any, and
 // [8][Panel][4]int8.
 const wideStep = super / block * (2*Panel*4 + Panel*block)
 
-// unpack makes bytes of so many steps of a panel, for one of the kernels that multiply those.
+// unpack turns the given number of steps of a panel into bytes, for one of the kernels that multiply these.
 func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 	d, s := (*byte)(dst), (*byte)(src)
 	switch e.id {
@@ -364,7 +364,7 @@ func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 	}
 }
 
-// roundRow rounds what it can of v to bf16 kept as f32, and returns how many elements.
+// roundRow rounds as much of v as it can to bf16 kept as f32, and returns the number of elements.
 func roundRow(dst []byte, v []float32, l cpu.Level) int {
 	n := len(v) &^ 7
 	if l < cpu.NEON || n == 0 {
@@ -374,7 +374,7 @@ func roundRow(dst []byte, v []float32, l cpu.Level) int {
 	return n
 }
 
-// quantizeRowAsm is quantizeRow, or false where the level has none.
+// quantizeRowAsm is quantizeRow, or returns false if the level has no function for it.
 func quantizeRowAsm(dst []byte, v []float32, t Type, l cpu.Level) bool {
 	if l < cpu.NEON || len(v) == 0 {
 		return false
@@ -388,7 +388,7 @@ func quantizeRowAsm(dst []byte, v []float32, t Type, l cpu.Level) bool {
 	return true
 }
 
-// packPairs packs what it can of a full panel of bf16, and returns how many inputs.
+// packPairs packs as much of a full panel of bf16 as it can, and returns the number of inputs.
 func packPairs(dst []byte, src []float32, stride, in int) int {
 	if cpu.Active() < cpu.NEON || in < 2 {
 		return 0
@@ -397,14 +397,14 @@ func packPairs(dst []byte, src []float32, stride, in int) int {
 	return in &^ 1
 }
 
-// pairsAt says whether kernels of level l read bf16 activations as pairs.
+// pairsAt reports whether kernels of level l read bf16 activations as pairs.
 func pairsAt(cpu.Level) bool { return false }
 
 func mulFew(*fewTile) { panic("gemm: there are no pairs") }
 
 func pairRow([]byte, []float32) int { return 0 }
 
-// readAsm reads what it can of p, and returns how many bytes.
+// readAsm reads as much of p as it can, and returns the number of bytes.
 func readAsm(p []byte, l cpu.Level) (sum uint64, n int) {
 	n = len(p) &^ 511
 	if l < cpu.NEON || n == 0 {
@@ -413,7 +413,7 @@ func readAsm(p []byte, l cpu.Level) (sum uint64, n int) {
 	return readNEON(&p[0], n), n
 }
 
-// peakAsm runs the multiply instruction and returns the operations of an iteration, or 0 where the level has none.
+// peakAsm runs the multiply instruction and returns the operations per iteration, or 0 if the level has none.
 func peakAsm(t Type, l cpu.Level, iters int) int {
 	const chains = 24
 	switch {
@@ -430,5 +430,5 @@ func peakAsm(t Type, l cpu.Level, iters int) int {
 	return chains * 4 * 2
 }
 
-// expandAsm: panels are unpacked in Go.
+// expandAsm has no assembly here: panels are unpacked in Go.
 func expandAsm(Type, *[super / block * wideWords]uint32, unsafe.Pointer) bool { return false }

@@ -38,5 +38,5 @@ func packedEngine(Type, cpu.Level) (engine, bool) { return engine{}, false }
 
 func packPairs([]byte, []float32, int, int) int { return 0 }
 
-// expandAsm: panels are unpacked in Go.
+// expandAsm has no assembly here: panels are unpacked in Go.
 func expandAsm(Type, *[super / block * wideWords]uint32, unsafe.Pointer) bool { return false }

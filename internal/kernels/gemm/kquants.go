@@ -6,8 +6,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// The K types of llama.cpp: blocks of 256 elements in sub-blocks whose scales are integers
-// themselves. With q an element's bits and x the int8 of an activation,
+// The K types of llama.cpp: blocks of 256 elements in sub-blocks whose scales are themselves
+// integers. With q the bits of an element and x the int8 of an activation,
 //
 //	Q4_K, Q5_K  w = d·scale·q − dmin·min, for 32 elements each; a block of 32 is
 //	            part = fma(Σ q·x, d·scale, part), then part = fma(−Σ x, dmin·min, part)
@@ -15,7 +15,7 @@ import (
 //	            part = fma(Σ (q−32)·x, d·scale, part)
 //
 // The products d·scale and dmin·min are exact in f32, and so are the sums, which are of integers.
-// Groups of activations are Group elements, so a block of 256 is two of them: acc = fma(part, dx,
+// Groups of activations have Group elements, so a block of 256 has two of them: acc = fma(part, dx,
 // acc).
 //
 // A packed panel is, for every 256 elements (little endian),
@@ -28,8 +28,8 @@ import (
 //	  Q6_K: [2][Panel][4]u8                      bits 2i, 2i+1 of byte [h][o][j]: the upper two of output o at element 16h+4i+j
 //	}
 //
-// so that a load and a shift are four elements of the outputs in a register. No two outputs share a
-// byte: rows may be copied side by side.
+// so that one load and one shift yield four elements of each output in a register. No two outputs
+// share a byte, so rows may be copied in parallel.
 const (
 	super = 256 // elements of a block of a K type
 
@@ -41,17 +41,17 @@ const (
 	kWords = Panel * 4         // bytes of four elements of a panel's outputs
 	kLow   = Panel * block / 2 // bytes of the low bits of a packed block
 
-	// Unpacked, so many steps of 256, 41 KB, are a slice: more gain nothing, fewer put accumulators by too often.
+	// Unpacked, this many steps of 256, 41 KB, make a slice: more gain nothing, fewer save the accumulators too often.
 	wideSteps = 4
 )
 
-// kType is where a K type keeps things, in bytes.
+// kType is the layout of a K type, in bytes.
 type kType struct {
-	file   int // of a block of 256 in a file
-	head   int // of a packed one's d and dmin
-	high   int // of a packed block's upper bits
-	packed int // of a packed block of 256
-	bits   int // of an element
+	file   int // a block of 256 in a file
+	head   int // a packed block's d and dmin
+	high   int // a packed block's upper bits
+	packed int // a packed block of 256
+	bits   int // bits of an element
 }
 
 var kTypes = [NumTypes]kType{
@@ -60,21 +60,21 @@ var kTypes = [NumTypes]kType{
 	Q6_K: {file: 210, head: 2 * Panel, high: 256, packed: 2*Panel + super/block*(2*Panel+kLow+256), bits: 6},
 }
 
-// kBlock is 256 elements of one output, taken apart.
+// kBlock is 256 elements of one output, split into their fields.
 type kBlock struct {
 	d, dmin uint16
 	scales  [super / 16]uint8                // Q4_K, Q5_K: scale and min of each 32; Q6_K: scales of each 16
-	q       [super / block][block / 4]uint32 // of each 32; four elements each
+	q       [super / block][block / 4]uint32 // of each 32; four elements in each
 }
 
-// read takes a block of a file apart.
+// read splits a block of a file into its fields.
 func (k *kType) read(b *kBlock, src []byte) {
 	le := binary.LittleEndian
 	if k.bits == 6 {
 		low, high := src[:128], src[128:192]
 		copy(b.scales[:], src[192:208])
 		b.d = le.Uint16(src[208:])
-		for h := range 2 { // four runs of 32 each: two in the low bits of 64 bytes, two in the high ones
+		for h := range 2 { // four runs of 32 each: two in the low bits of 64 bytes, two in the high bits
 			for i := range block / 4 {
 				upper := le.Uint32(high[32*h+4*i:])
 				first, second := le.Uint32(low[64*h+4*i:]), le.Uint32(low[64*h+32+4*i:])
@@ -118,7 +118,7 @@ const (
 	oneBit   = 0x01010101
 )
 
-// pack packs a panel of which so many rows are there. The others are zero: d and dmin are.
+// pack packs a panel that has the given number of rows. Missing rows are zero, because their d and dmin are.
 func (k *kType) pack(dst, src []byte, row, rows int) {
 	le := binary.LittleEndian
 	if rows < Panel {
@@ -161,15 +161,15 @@ func (k *kType) pack(dst, src []byte, row, rows int) {
 	}
 }
 
-// step is the bytes of a packed block of 32.
+// step returns the bytes of a packed block of 32.
 func (k *kType) step() int { return 2*Panel + kLow + k.high }
 
-// elements is elements 4i to 4i+3 of output o in a packed block of 32, a byte each.
+// elements returns elements 4i to 4i+3 of output o in a packed block of 32, one byte each.
 func (k *kType) elements(w []byte, i, o int) uint32 {
 	return packedElements(w[2*Panel:], k.bits, i, o)
 }
 
-// packedElements is elements of so many bits, after what precedes them in a packed block.
+// packedElements returns elements of the given number of bits, from the part of a packed block after its scales.
 func packedElements(w []byte, bits, i, o int) uint32 {
 	le := binary.LittleEndian
 	w = w[o*4:]
@@ -186,7 +186,7 @@ func packedElements(w []byte, bits, i, o int) uint32 {
 	return q
 }
 
-// scales are what products with the sums of a packed block of 32 are scaled by for output o: Q6_K's
+// scales returns the factors of the sums of a packed block of 32 for output o: those of Q6_K's
 // halves, or scale and min.
 func (k *kType) scales(head, w []byte, o int) (a, b float32) {
 	d := num.F16(binary.LittleEndian.Uint16(head[o*2:]))
@@ -196,7 +196,7 @@ func (k *kType) scales(head, w []byte, o int) (a, b float32) {
 	return d * float32(w[o]), num.F16(binary.LittleEndian.Uint16(head[2*Panel+o*2:])) * float32(w[Panel+o])
 }
 
-// widen is 256 elements of one output in f32.
+// widen writes 256 elements of one output in f32.
 func (k *kType) widen(dst []float32, w []byte, o int) {
 	for n := range super / block {
 		p := w[k.head+n*k.step():]
@@ -215,7 +215,7 @@ func (k *kType) widen(dst []float32, w []byte, o int) {
 	}
 }
 
-// row is the product of a panel and a row of activations.
+// row computes the product of a panel and a row of activations.
 func (k *kType) row(acc *[Panel]float32, w, x []byte) {
 	ne := binary.NativeEndian
 	for ; len(w) > 0; w = w[k.packed:] {
@@ -253,7 +253,7 @@ func (k *kType) row(acc *[Panel]float32, w, x []byte) {
 	}
 }
 
-// copyRow makes output i of panel d output o of panel s.
+// copyRow copies output o of panel s to output i of panel d.
 func (k *kType) copyRow(d []byte, i int, s []byte, o int) {
 	bytes := func(at, wide int) { copy(d[at+i*wide:][:wide], s[at+o*wide:]) }
 	for at := 0; at < len(d); at += k.packed {

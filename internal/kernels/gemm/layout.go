@@ -1,9 +1,9 @@
 package gemm
 
-// Panel is the number of outputs packed together. 32 is two AVX-512 registers: with 12 rows
-// that is 24 accumulator chains, three times what the multiply unit's latency asks for, fed by 14
-// loads per 24 multiplies; and a panel of a common model (K = 1024, bf16) is 64 KiB, so that
-// a task of a few panels is neither too long to share out nor too short to be worth a call.
+// Panel is the number of outputs packed together. 32 is two AVX-512 registers: with 12 rows that is
+// 24 accumulator chains, three times as many as the multiply unit's latency requires, fed by 14
+// loads per 24 multiplies; and a panel of a common model (K = 1024, bf16) is 64 KiB, so a task of a
+// few panels is neither too long to share out nor too short to be worth a call.
 const Panel = 32
 
 // A packed panel, for K inputs (all little endian):
@@ -17,18 +17,18 @@ const Panel = 32
 //
 // Every step of k is a whole number of cache lines, so a panel is one aligned stream.
 const (
-	block = 32 // elements under one scale
+	block = 32 // elements that share a scale
 
 	// xBlock is the bytes of a quantised block of activations, the start of its sum, its scale and its sum.
 	xBlock = block + 12
 	xScale = block + 4
 	xSum   = block + 8
 
-	// Group is the number of activations under one int8 scale in a product of a K type. For the other
-	// types it is a block. Each scale costs multiplications per output and row on top of the 8 + 1
-	// that a block of 32 costs: of the unit's peak, groups of 32, 64, 128 and 256 leave 80, 84, 86 and
-	// 88 % to a product of Q8_0. And the wider the group, the coarser the steps beside an outlier.
-	// Relative error of a dot product of 3072 (its activations rounded, the weights exact):
+	// Group is the number of activations that share an int8 scale in a product of a K type. For other
+	// types it is a block. Each scale costs multiplications per output and row in addition to the 8 + 1
+	// of a block of 32: of the unit's peak, groups of 32, 64, 128 and 256 leave 80, 84, 86 and 88 % to
+	// a product of Q8_0. But the wider the group, the coarser the steps near an outlier. Relative error
+	// of a dot product of 3072 (with activations rounded and weights exact):
 	//
 	//	activations                      32      64     128     256    whole row
 	//	Gaussian                      0.55 %  0.59 %  0.64 %  0.69 %   0.8 %
@@ -41,10 +41,10 @@ const (
 	groupBlocks = Group / block
 )
 
-// panelBytes is the packed size of one panel.
+// panelBytes returns the packed size of one panel.
 func panelBytes(t Type, in int) int { return steps(t, in) * stepBytes[t] }
 
-// steps is the number of times a kernel's loop goes round: elements, pairs, blocks of 32 or of 256.
+// steps returns the number of iterations of a kernel's loop: elements, pairs, blocks of 32 or of 256.
 func steps(t Type, in int) int { return (in + stepK[t] - 1) / stepK[t] }
 
 var (
@@ -64,7 +64,7 @@ func init() {
 	}
 }
 
-// xOffset is where step s begins in a row of activations.
+// xOffset returns where step s begins in a row of activations.
 func xOffset(t Type, s int, pairs bool) int {
 	switch {
 	case t >= Q4_K:
@@ -77,7 +77,7 @@ func xOffset(t Type, s int, pairs bool) int {
 	return s * 4
 }
 
-// quantizedBytes is the size of a row of n activations for integer products with weights of type t.
+// quantizedBytes returns the size of a row of n activations for integer products with weights of type t.
 func quantizedBytes(t Type, n int) int {
 	if t < Q4_K {
 		return n / block * xBlock

@@ -7,36 +7,36 @@ import (
 	"unsafe"
 )
 
-// engine is an assembly kernel and what the tiling must know of it.
+// engine is an assembly kernel and its properties that matter for the tiling.
 type engine struct {
 	id    int
-	lanes int // outputs in a call: a panel or a part of one
-	rows  int // rows in a call, at most
-	kept  int // of more, a call keeps some sums in memory; 0: of none
-	// An odd row costs as much as two: all calls but the last take an even number.
+	lanes int // outputs in a call: a panel or part of one
+	rows  int // the most rows in a call
+	kept  int // with more rows, a call keeps some sums in memory; 0: never
+	// An odd number of rows costs as much as one more: all calls except the last take an even number.
 	even bool
-	// A call may have so many where that is all: it keeps some sums in memory, but the panel is read once.
+	// A single call may have this many rows: it keeps some sums in memory, but the panel is read only once.
 	tall     int
-	inMemory bool // it does
-	// A turn of the main loop does so many steps, and so many prefetches: all it can, or
-	// a sparse few when many calls share the work.
+	inMemory bool // whether it does
+	// An iteration of the main loop does this many steps, and issues this many prefetches: as many
+	// as it can, or a sparse few if many calls share the work.
 	turn, dense, sparse int
-	// Cycles of the multiply unit for a step of one row and a whole panel.
+	// Cycles of the multiply unit per step, for one row and a whole panel.
 	cost int
-	// From many rows on elements are unpacked to bytes once, which the kernel wide multiplies. 0: they are not.
+	// From many rows on, elements are unpacked to bytes once, and the kernel wide multiplies these. 0: never.
 	wide, many int
-	// For so few rows the kernel fewer takes a larger part of a panel. 0: there is none.
+	// For up to few rows, the kernel fewer takes a larger part of a panel. 0: there is none.
 	few, fewer int
 }
 
-// engineOf is the engine of a number.
+// engineOf returns the engine with a number.
 func engineOf(id int) engine {
 	e := engines[id]
 	e.id = id
 	return e
 }
 
-// forRows makes e the engine for so many rows.
+// forRows makes e the engine for the given number of rows.
 func (e *engine) forRows(n int) {
 	for n > 0 && n <= e.few {
 		*e = engineOf(e.fewer)
@@ -49,72 +49,71 @@ func (e *engine) forRows(n int) {
 	}
 }
 
-// tile is what one call of a kernel works on: some steps of k, some rows, some outputs.
+// tile is the work of one kernel call: some steps of k, some rows, some outputs.
 type tile struct {
 	w     unsafe.Pointer // the weights of the first step
 	x     unsafe.Pointer // the first row's activations there
-	xs    uintptr        // bytes from a row to the next
+	xs    uintptr        // bytes from one row to the next
 	n     uintptr        // steps
 	acc   unsafe.Pointer // [rows][Panel]f32 to resume from
 	first uintptr        // 1: start from zero instead
-	out   unsafe.Pointer // where the results go; may be acc
-	outs  uintptr        // bytes from a row of them to the next
-	pf    uintptr        // what to prefetch meanwhile: perhaps past the end of things, so no pointer
+	out   unsafe.Pointer // where to write the results; may be acc
+	outs  uintptr        // bytes from one row of results to the next
+	pf    uintptr        // what to prefetch meanwhile: possibly beyond valid memory, so it is not a pointer
 	pfs   uintptr        // bytes from one prefetch to the next
-	dense uintptr        // 0: the sparse prefetches, 1: all, 2: all, of what is read once
+	dense uintptr        // 0: the sparse prefetches, 1: all, 2: all, of data that is read only once
 	rows  uintptr
 	scale unsafe.Pointer // integer products in parts of a panel: the scales of the first step
-	// So many blocks of rows, one after another: x, acc and out are moved on after each.
+	// The number of blocks of rows, one after another: x, acc and out advance after each.
 	blocks uintptr
-	share  uintptr // bytes that a block prefetches
+	share  uintptr // bytes that each block prefetches
 }
 
 const (
-	// A slice is at most sliceBytes of a panel. Two of them, and what else there is, must
-	// stay in the second-level cache: the one being multiplied and the one on its way.
+	// A slice is at most sliceBytes of a panel. Two of them, the one being multiplied and the one
+	// on its way, must stay in the second-level cache along with everything else.
 	sliceBytes = 64 << 10
-	// chunkRows rows at most visit a slice; their accumulators take 8 KiB.
+	// At most chunkRows rows visit a slice; their accumulators take 8 KiB.
 	chunkRows = 64
 	sumsSize  = chunkRows * Panel * 4
 	cacheLine = 64
 )
 
-// pass is one Mul by an assembly kernel. It is handed down by value: what it points to must
-// not escape, for that would be allocated.
+// pass is one Mul by an assembly kernel. It is passed down by value: whatever it points to must not
+// escape, since that would be allocated.
 //
-// It walks the weights in the order they lie in memory, slice by slice, and takes all rows
-// (of a chunk) over a slice before the next. What keeps the sums in one order is that the
-// accumulators of a row are put by and resumed, which does not change a bit of them.
+// It walks the weights in memory order, slice by slice, and applies each slice to all rows (of a
+// chunk) before the next. The sums keep one order because the accumulators of a row are saved and
+// resumed, which does not change a bit of them.
 //
-// Meanwhile the calls prefetch the following slice, each its
-// share of the lines, so that memory streams while rows are multiplied: many
-// rows then take less than the sum of the two times. Where no call came
-// before to prefetch, a call prefetches its own weights a little ahead of itself. So it is
-// with few rows, which need no slices: one call takes the whole panel.
+// Meanwhile the calls prefetch the next slice, each its share of the lines, so that memory streams
+// while rows are multiplied: many rows then take less than the sum of the two times. If no earlier
+// call could prefetch for it, a call prefetches its own weights slightly ahead of itself. This is
+// the case with few rows, which need no slices: one call takes the whole panel.
 type pass struct {
 	e      engine
 	m      *Matrix
 	dst    []float32
 	stride int
-	shift  int // panel p's results lie that many panels beyond the p-th
+	shift  int // panel p's results are stored this many panels after the p-th
 	x      *Input
 	r0, r1 int            // the rows of x to multiply
-	base   int            // the row whose results are the first
-	warm   bool           // the first slice was prefetched
+	base   int            // the row whose results come first
+	warm   bool           // the first slice has already been prefetched
 	then   ahead          // what to prefetch at the end
 	work   unsafe.Pointer // [chunkRows][Panel]f32, the accumulators between slices
-	bytes  unsafe.Pointer // a slice of elements unpacked to bytes; nil: they are multiplied as they are packed
+	bytes  unsafe.Pointer // a slice of elements unpacked to bytes; nil: packed elements are multiplied directly
 
 	scratch *Scratch
 }
 
-// at is where the results of row r and panel p go.
+// at returns where the results of row r and panel p go.
 func (s *pass) at(r, p int) int { return (r-s.base)*s.stride + (p+s.shift)*Panel }
 
-// calls is how many calls of the kernel so many rows of a panel take.
+// calls returns how many kernel calls the given number of rows of a panel takes.
 func (s *pass) calls(rows int) int { return (rows + s.e.rows - 1) / s.e.rows * (Panel / s.e.lanes) }
 
-// run multiplies panels [p0, p1), with the room for accumulators that this takes: none where one call does a panel.
+// run multiplies panels [p0, p1), with room for accumulators if needed: not where one call does a panel.
 func (s pass) run(p0, p1 int) {
 	n := s.r1 - s.r0
 	s.e.forRows(n)
@@ -131,7 +130,7 @@ func (s pass) run(p0, p1 int) {
 	}
 }
 
-// walkWhole is walk where one call does a panel: of a small matrix calls are so short that what is between them counts.
+// walkWhole is walk where one call does a panel: calls of a small matrix are so short that the time between counts.
 func (s pass) walkWhole(p0, p1 int) {
 	m := s.m
 	e := &s.e
@@ -156,20 +155,20 @@ func (s pass) walkWhole(p0, p1 int) {
 	}
 }
 
-// Scratch is memory that products of one worker work in. The zero value is ready.
+// Scratch is memory for the products of one worker. The zero value is ready to use.
 type Scratch struct {
 	memory [cacheLine + sumsSize + wideSteps*wideStep]byte
 }
 
-// scratches are for products whose caller has none.
+// scratches are for products whose caller has no Scratch.
 var scratches = sync.Pool{New: func() any { return new(Scratch) }}
 
-// line is the first cache line that begins in memory.
+// line returns the first cache line that begins in memory.
 func line(memory unsafe.Pointer) unsafe.Pointer {
 	return unsafe.Add(memory, -uintptr(memory)&(cacheLine-1))
 }
 
-// workingIn is the pass in memory of the caller's.
+// workingIn returns the pass with memory of the caller's.
 func (s pass) workingIn(m *Scratch, wide bool) pass {
 	s.work = line(unsafe.Pointer(&m.memory))
 	if wide {
@@ -185,7 +184,7 @@ func (s pass) walk(p0, p1 int) {
 		for c := range chunks {
 			cold := p == p0 && c == 0 && !s.warm
 			next := s.after(p)
-			if c < chunks-1 { // next comes the same panel
+			if c < chunks-1 { // the same panel follows
 				next = ahead{}
 			} else if p == p1-1 {
 				next = s.then
@@ -201,7 +200,7 @@ type ahead struct {
 	bytes int
 }
 
-// after is the first slice of the panel after p.
+// after returns the first slice of the panel after p.
 func (s *pass) after(p int) ahead {
 	if p+1 >= s.m.Panels() {
 		return ahead{}
@@ -209,7 +208,7 @@ func (s *pass) after(p int) ahead {
 	return ahead{unsafe.Pointer(&s.m.data[(p+1)*s.m.panel]), min(sliceBytes, s.m.panel)}
 }
 
-// panel multiplies panel p by rows [r0, r1); next is prefetched at its end.
+// panel multiplies panel p by rows [r0, r1), and prefetches next at its end.
 func (s pass) panel(p, r0, r1 int, cold bool, next ahead) {
 	s.e.forRows(r1 - r0)
 	m := s.m
@@ -225,7 +224,7 @@ func (s pass) panel(p, r0, r1 int, cold bool, next ahead) {
 		slice = wideSteps * super / stepK[m.t]
 	case calls > 1:
 		slices := (total*bytes + sliceBytes - 1) / sliceBytes
-		slice = ((total+slices-1)/slices + s.e.turn - 1) / s.e.turn * s.e.turn // equal, of whole turns of loops
+		slice = ((total+slices-1)/slices + s.e.turn - 1) / s.e.turn * s.e.turn // equal, in whole iterations of loops
 	}
 	for k := 0; k < total; k += slice {
 		n := min(slice, total-k)
@@ -243,8 +242,8 @@ func (s pass) panel(p, r0, r1 int, cold bool, next ahead) {
 	}
 }
 
-// slice multiplies steps [k, k+n) of panel p by rows [r0, r1), and prefetches what comes
-// next. The results go to dst if asked, else to the accumulators.
+// slice multiplies steps [k, k+n) of panel p by rows [r0, r1), and prefetches what follows. The
+// results go to dst if toDst is set, else to the accumulators.
 func (s pass) slice(p, k, n, r0, r1, calls int, next ahead, cold, toDst bool) {
 	t, e := s.m.t, &s.e
 	var (
@@ -300,7 +299,7 @@ func (s pass) slice(p, k, n, r0, r1, calls int, next ahead, cold, toDst bool) {
 	}
 }
 
-// runBlocks multiplies so many blocks. The next prefetch from where these end.
+// runBlocks multiplies the given number of blocks. The next blocks prefetch from where these end.
 func (e *engine) runBlocks(t *tile, count int) {
 	t.blocks = uintptr(count)
 	pf := t.pf + t.blocks*t.share
@@ -308,15 +307,15 @@ func (e *engine) runBlocks(t *tile, count int) {
 	t.pf = pf
 }
 
-// splitRows splits n rows into blocks, the larger ones first. It returns the rows of block b, and
-// how many blocks from there on have as many.
+// splitRows splits n rows into blocks, larger ones first. It returns the rows of block b, and how
+// many blocks from b on have the same number.
 func (e *engine) splitRows(n, b, blocks int) (rows, count int) {
 	unit := 1
 	if e.even {
 		unit = 2
 	}
 	units := (n + unit - 1) / unit
-	rows, most := units/blocks*unit, units%blocks // that many blocks have one unit more
+	rows, most := units/blocks*unit, units%blocks // most blocks have one unit more
 	count = blocks - b
 	if b < most {
 		rows, count = rows+unit, most-b
@@ -330,8 +329,8 @@ func (e *engine) splitRows(n, b, blocks int) (rows, count int) {
 	return rows, count
 }
 
-// prefetch sets the tile for so many calls that are to prefetch so many bytes among them. Each
-// block of rows counts as a call.
+// prefetch sets the tile for calls that are to prefetch the given bytes among them. Each block of
+// rows counts as a call.
 func (t *tile) prefetch(e *engine, from uintptr, bytes, calls int) {
 	turns := max(1, int(t.n)/e.turn)
 	count := turns * e.sparse
@@ -344,8 +343,8 @@ func (t *tile) prefetch(e *engine, from uintptr, bytes, calls int) {
 	t.share = uintptr(count) * t.pfs
 }
 
-// prefetchNext sets the tile for calls before which other weights are multiplied. Of few bytes the
-// first-level cache holds all until then.
+// prefetchNext makes the tile prefetch next, which is multiplied only after the tile's own weights.
+// If there are few bytes, the first-level cache holds them all until then.
 func (t *tile) prefetchNext(e *engine, next ahead, calls int) {
 	t.prefetch(e, uintptr(next.from), next.bytes, calls)
 	if next.bytes <= sliceBytes/2 {
@@ -353,14 +352,14 @@ func (t *tile) prefetchNext(e *engine, next ahead, calls int) {
 	}
 }
 
-// once says that what the tile prefetches is not read again in this pass, if every line of it is
-// prefetched. Such lines push nothing out of the last-level cache, so that keys and values stay there.
+// once marks the tile's prefetches as data that is not read again in this pass, if every line of it
+// is prefetched. Such lines evict nothing from the last-level cache, so keys and values stay there.
 // Measured on two cores of a Zen 5, servers with SmolLM2 in Q4_0, in turn: 4 callers are as fast as
 // without, 8 and 16 callers 1.03 times as fast.
 func (t *tile) once() { t.dense *= 2 }
 
-// streamAhead is the distance at which a call prefetches its own weights, given the cycles it
-// multiplies in a step.
+// streamAhead returns the distance at which a call prefetches its own weights, given the cycles
+// that it multiplies per step.
 //
 // Where farAhead is true it is two pages of 4 KiB, at whose end the processor's own prefetcher stops.
 // Measured on two cores of a Zen 5, passes of Qwen3-0.6B's shape in Q8_0, Q4_0 and Q4_K, in turn, with
@@ -368,15 +367,14 @@ func (t *tile) once() { t.dense *= 2 }
 // .96 of the time, 4 rows .91 to .95, 8 rows .87 to .95, 16 rows .92 to .97. One page with the nearer
 // distances of other processors took .90 of theirs (1 and 2 rows), .82 (4), .94 (6).
 //
-// Elsewhere the processor's own prefetcher wants no more than its gaps filled while a cache line
-// takes few cycles; beyond, loads come slowly enough that everything can be asked for well in time.
-// Measured on one core of a Zen 4, in turn, with layers of 3072 × 1024: the far distance costs 4
-// rows of bf16 a third more than the near one, 3 of Q8_0 a quarter, one of Q4_K a seventh; the near
-// one costs 5 rows of Q8_0 a fifth more. On two cores, which share the memory, it is a quarter of
-// that.
+// Elsewhere, the processor's own prefetcher only needs its gaps filled while a cache line takes few
+// cycles; beyond that, loads are slow enough for everything to be requested well in time. Measured
+// on one core of a Zen 4, in turn, with layers of 3072 × 1024: the far distance costs 4 rows of
+// bf16 a third more than the near one, 3 of Q8_0 a quarter, one of Q4_K a seventh; the near one
+// costs 5 rows of Q8_0 a fifth more. On two cores, which share the memory, it is a quarter of that.
 func streamAhead(t Type, cycles int) uintptr {
 	const near, far = 512, 8 << 10
-	few := 5 // cycles for a line
+	few := 5 // cycles per line
 	if t >= Q4_K {
 		few = 3
 	}
@@ -386,10 +384,10 @@ func streamAhead(t Type, cycles int) uintptr {
 	return far
 }
 
-// partBytes is the distance between two parts of a panel in a step.
+// partBytes returns the distance between two parts of a panel in a step.
 func partBytes(t Type, lanes int) int {
 	if t == F16 {
 		return lanes * 2
 	}
-	return lanes * 4 // of integers: four elements of each output
+	return lanes * 4 // integers: four elements of each output
 }

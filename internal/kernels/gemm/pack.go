@@ -6,13 +6,13 @@ import (
 	"runtime"
 )
 
-// PackPanels packs the outputs of panels [p0, p1). src is the whole matrix as a file holds
-// it: row-major, out × in, little endian. Disjoint ranges may be packed in parallel.
+// PackPanels packs the outputs of panels [p0, p1). src is the whole matrix as stored in a file:
+// row-major, out × in, little endian. Disjoint ranges may be packed in parallel.
 //
-// Each type is a transpose of small words, which move as they are, whatever their meaning.
-// It goes tile by tile, two cache lines of each of the panel's rows at a time, because rows
-// of a power-of-two length fall into the same few cache sets: a walk down all of them at
-// once would evict each line before its second use.
+// Each type is a transpose of small words, which are moved unchanged, whatever they mean. It
+// proceeds tile by tile, two cache lines of each of the panel's rows at a time, because rows whose
+// length is a power of two fall into the same few cache sets: walking down all of them at once
+// would evict each line before its second use.
 func (m *Matrix) PackPanels(src []byte, p0, p1 int) {
 	row := m.t.rowBytes(m.in)
 	if len(src) < m.out*row {
@@ -23,7 +23,7 @@ func (m *Matrix) PackPanels(src []byte, p0, p1 int) {
 	}
 }
 
-// PackRows is PackPanels where src begins with the rows of panel p0, and may end with those of
+// PackRows is PackPanels for a src that begins with the rows of panel p0, and may end with those of
 // panel p1 − 1.
 func (m *Matrix) PackRows(src []byte, p0, p1 int) {
 	row := m.t.rowBytes(m.in)

@@ -9,9 +9,9 @@ import (
 	"github.com/grovellm/grove/internal/kernels/cpu"
 )
 
-// Training multiplies matrices that change with every step, in two more orientations than passes do. Where
-// the shared dimension is that of the rows (dW = dyᵀ·x), both operands are packed from rows as they lie: a panel is 32
-// columns of them, and no element moves.
+// Training multiplies matrices that change with every step, in two orientations that passes do not
+// have. Where the shared dimension is that of the rows (dW = dyᵀ·x), both operands are packed from
+// rows as they lie in memory: a panel is 32 columns of them, and no element moves.
 
 // PackTransposed packs the outputs of panels [p0, p1) of an F32 or BF16 matrix from its transpose in f32: in × out,
 // rows stride apart, W[o,k] = src[k·stride+o]. BF16 rounds as SetRow does. Disjoint ranges may be packed in parallel.
@@ -51,9 +51,9 @@ func (m *Matrix) PackTransposed(src []float32, stride, p0, p1 int) {
 	runtime.KeepAlive(m)
 }
 
-// MulPacked computes dst[i·stride + o] = Σₖ a[i,k]·m[o,k] for outputs i of a's panels [a0, a1) and o of m's panels
-// [p0, p1); with add, each sum starts from what dst holds. The chain is that of Mul. a and m are of one type, F32 or
-// BF16, and of as many inputs. Disjoint parts of dst may be computed in parallel.
+// MulPacked computes dst[i·stride + o] = Σₖ a[i,k]·m[o,k] for outputs i of a's panels [a0, a1) and o of m's
+// panels [p0, p1); with add, each sum starts from the value in dst. The chain is that of Mul. a and m must have
+// the same type, F32 or BF16, and the same number of inputs. Disjoint parts of dst may be computed in parallel.
 func (m *Matrix) MulPacked(dst []float32, stride int, a *Matrix, a0, a1, p0, p1 int, add bool) {
 	if m.t != a.t || m.in != a.in || m.t != F32 && m.t != BF16 {
 		panic(fmt.Sprintf("gemm: product of %d %v and %d %v", m.in, m.t, a.in, a.t))

@@ -19,8 +19,8 @@ func packPairsAVX512BF16(dst *byte, src *float32, stride, pairs int)
 //go:noescape
 func packPairsAVX2(dst *byte, src *float32, stride, pairs int)
 
-// packedEngine picks the assembly for products of two packed matrices; where there is none, the rows of
-// one go through those of Mul.
+// packedEngine picks the assembly for products of two packed matrices; if there is none, the rows
+// of one go through the kernels of Mul.
 func packedEngine(t Type, l cpu.Level) (e engine, ok bool) {
 	id := 0
 	switch {
@@ -38,7 +38,7 @@ func packedEngine(t Type, l cpu.Level) (e engine, ok bool) {
 	return e, true
 }
 
-// packPairs packs what it can of a full panel of bf16, and returns how many inputs.
+// packPairs packs as much of a full panel of bf16 as it can, and returns the number of inputs.
 func packPairs(dst []byte, src []float32, stride, in int) int {
 	level := cpu.Active()
 	if level < cpu.AVX2 || in < 2 {

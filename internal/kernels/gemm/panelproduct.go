@@ -7,23 +7,23 @@ import (
 	"github.com/grovellm/grove/internal/kernels/cpu"
 )
 
-// A product may also be with panels of bf16 or Q8_0 that lie in memory of the caller, who writes
-// them element by element: the keys and values of attention, whose positions are outputs of one
-// product and inputs of the next. Panels are small there, so what their products have in common is
-// made ready once.
+// The panels of a product, of bf16 or Q8_0, may also lie in memory of the caller, who writes them
+// element by element: the keys and values of attention, whose positions are outputs of one product
+// and inputs of the next. Panels are small there, so the work that their products have in common is
+// done once, in advance.
 
-// PanelProduct is products of rows of an input by panels in the caller's memory.
+// PanelProduct multiplies rows of an input by panels in the caller's memory.
 type PanelProduct struct {
 	x     *Input
 	from  int
 	rows  int
 	e     engine
 	asm   bool
-	split int // calls of the kernel take so many rows at most
+	split int // the most rows in a kernel call
 	t     tile
 }
 
-// ByPanels readies products of rows [from, to) of x, an input of BF16 or Q8_0.
+// ByPanels prepares products of rows [from, to) of x, an input of BF16 or Q8_0.
 func (x *Input) ByPanels(from, to int) PanelProduct {
 	if x.t != BF16 && x.t != Q8_0 || from < 0 || from > to || to > x.n {
 		panic(fmt.Sprintf("gemm: rows [%d, %d) of %d %v", from, to, x.n, x.t))
@@ -32,7 +32,7 @@ func (x *Input) ByPanels(from, to int) PanelProduct {
 	l.e, l.asm = engineFor(x.t, x.level, x.pairs)
 	if l.asm {
 		l.e.forRows(l.rows)
-		if l.e.inMemory { // results are not apart as such sums would be
+		if l.e.inMemory { // results are not separate, as such sums would be
 			l.e = engineOf(l.e.id)
 		}
 		l.split = l.e.rows
@@ -41,11 +41,11 @@ func (x *Input) ByPanels(from, to int) PanelProduct {
 	return l
 }
 
-// Mul multiplies elements at, at+1, … of the rows by as many inputs of a panel, w, as Matrix packs
-// them: of BF16 [inputs/2][Panel][2]bf16, of Q8_0 blocks (blocks.go). at is a multiple of 2, or of
-// 32. The results of the r-th row go to dst[r·stride:]; with add, whose stride must be Panel, each
-// sum goes on from what is there. It is the chain of a Matrix of the type. next is fetched into the
-// cache meanwhile. Nothing is allocated.
+// Mul multiplies elements at, at+1, … of the rows by the same number of inputs of a panel, w, in
+// Matrix's packed form: [inputs/2][Panel][2]bf16 for BF16, blocks (blocks.go) for Q8_0. at must be
+// a multiple of 2, or of 32. The results of the r-th row go to dst[r·stride:]; with add, for which
+// stride must be Panel, each sum continues from the value there. The chain is that of a Matrix of
+// the type. next is fetched into the cache meanwhile. Nothing is allocated.
 func (l *PanelProduct) Mul(dst []float32, stride, at int, w, next []byte, add bool) {
 	x := l.x
 	step, k := stepBytes[x.t], stepK[x.t]
@@ -110,15 +110,15 @@ func (l *PanelProduct) tiled(dst []float32, stride int, x, w unsafe.Pointer, ste
 	}
 }
 
-// fewTile is what a call of the kernel for few rows and several panels works on.
+// fewTile is the work of one call of the kernel for few rows and several panels.
 type fewTile struct {
 	w, next [fewPanels]unsafe.Pointer
 	x       unsafe.Pointer
-	xs      uintptr // bytes from a row to the next
+	xs      uintptr // bytes from one row to the next
 	n       uintptr // steps
 	out     unsafe.Pointer
-	outs    uintptr // bytes from a row's results to the next's
-	apart   uintptr // and from a panel's
+	outs    uintptr // bytes from one row's results to the next row's
+	apart   uintptr // and from one panel's to the next panel's
 	add     uintptr
 	rows    uintptr
 }
@@ -128,8 +128,8 @@ const (
 	fewPairs  = 2 // rows of pairs
 )
 
-// MulAll is Mul of several panels of one size. The i-th's results go to dst[i·apart:]; nexts, as
-// many, are fetched meanwhile.
+// MulAll is Mul for several panels of one size. The results of the i-th go to dst[i·apart:]; the
+// same number of nexts are fetched meanwhile.
 func (l *PanelProduct) MulAll(dst []float32, apart, stride, at int, ws, nexts [][]byte, add bool) {
 	i := 0
 	if l.x.pairs && l.asm && l.rows > 0 && l.rows <= fewPairs {
@@ -142,7 +142,7 @@ func (l *PanelProduct) MulAll(dst []float32, apart, stride, at int, ws, nexts []
 	}
 }
 
-// few is MulAll of as many panels as the kernel takes.
+// few is MulAll for as many panels as the kernel takes.
 func (l *PanelProduct) few(dst []float32, apart, stride, at int, ws, nexts [][]byte, add bool) {
 	const step = Panel * 4
 	x, size := l.x, len(ws[0])
@@ -169,7 +169,7 @@ func (l *PanelProduct) few(dst []float32, apart, stride, at int, ws, nexts [][]b
 	mulFew(&t)
 }
 
-// RoundBF16 rounds v to bf16 as SetRow does.
+// RoundBF16 rounds v to bf16 as in SetRow.
 func RoundBF16(dst []uint16, v []float32) {
 	dst = dst[:len(v)]
 	l := cpu.Active()

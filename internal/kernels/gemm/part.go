@@ -1,4 +1,4 @@
-// Products and their parts, as workers share them.
+// Products and the parts that workers share.
 
 package gemm
 
@@ -11,8 +11,8 @@ import (
 // Mul computes dst[r·stride + o] = Σₖ W[o,k]·x[r,k] for every row r of x and every output o
 // of panels [p0, p1). Disjoint ranges of panels may run in parallel. In steady state it allocates nothing.
 //
-// A range should be long enough, some 256 KiB of weights, for the first misses of a new
-// stream not to count; at a quarter of that they cost a pass of 16 rows some 10 %.
+// A range should be long enough, about 256 KiB of weights, for the first misses of a new stream to
+// be negligible; at a quarter of that they make a pass of 16 rows about 10 % slower.
 func (m *Matrix) Mul(dst []float32, stride int, x *Input, p0, p1 int) {
 	m.MulPart(Part{X: x, To: x.Rows(), P0: p0, P1: p1, Dst: dst, Stride: stride})
 }
@@ -28,10 +28,10 @@ type Part struct {
 	Base     int
 
 	// Next is where the worker will probably multiply next: the first weights there are fetched
-	// meanwhile. Fetched is the Next of its last part. Both may be wrong, or nothing.
+	// meanwhile. Fetched is the Next of its previous part. Both may be wrong or empty.
 	Next, Fetched Place
 
-	Scratch *Scratch // the worker's; nil: one of a pool
+	Scratch *Scratch // the worker's; nil: one from a pool
 }
 
 // Place is a panel of a matrix.
@@ -40,7 +40,7 @@ type Place struct {
 	Panel int
 }
 
-// MulPart computes a part of a product, as Mul does. Parts without common results may run in parallel.
+// MulPart computes a part of a product, like Mul. Parts whose results do not overlap may run in parallel.
 func (m *Matrix) MulPart(a Part) {
 	x := a.X
 	p0 := a.P0

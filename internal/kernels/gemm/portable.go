@@ -7,8 +7,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// mulPortable is the product of rows [r0, r1) in plain Go, and the definition the assembly is
-// tested against. Results lie shift panels beyond their own, those of row base first.
+// mulPortable is the product of rows [r0, r1) in plain Go, and the definition that the assembly is
+// tested against. Results are stored shift panels after their own; those of row base come first.
 func mulPortable(m *Matrix, dst []float32, stride, shift int, x *Input, r0, r1, base, p0, p1 int) {
 	for p := p0; p < p1; p++ {
 		w := m.data[p*m.panel:][:m.panel]
@@ -74,20 +74,20 @@ func rowBF16(acc *[Panel]float32, w, x []byte, pairs bool) {
 func f32(b []byte) float32    { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }
 func native(b []byte) float32 { return math.Float32frombits(binary.NativeEndian.Uint32(b)) }
 
-// fmaFlush is num.FMA as VDPBF16PS does it: a subnormal operand is taken as zero, and a
-// result that is subnormal after rounding (to 24 bits, as if the exponent had no end)
-// becomes zero. a and b are bf16 values.
+// fmaFlush is num.FMA with the behaviour of VDPBF16PS: a subnormal operand counts as zero, and a
+// result that is subnormal after rounding (to 24 bits, with an unlimited exponent) becomes zero. a
+// and b must be bf16 values.
 func fmaFlush(a, b, c float32) float32 {
 	a = flush(a)
 	b = flush(b)
 	c = flush(c)
 	p, d := float64(a)*float64(b), float64(c) // p is exact
 	s := p + d
-	if !(math.Abs(s) < 0x1p-125) { // and NaN
+	if !(math.Abs(s) < 0x1p-125) { // including NaN
 		return num.FMA(a, b, c)
 	}
-	// 2^-126·(1 − 2^-25) is the smallest value that rounds to a normal one. When s is that
-	// and was rounded away from zero to get there, the exact sum is below.
+	// 2^-126·(1 − 2^-25) is the smallest value that rounds to a normal one. If s is that value
+	// because it was rounded away from zero, the exact sum is below it.
 	const least = 0x1p-126 - 0x1p-151
 	if m := math.Abs(s); m > least {
 		return num.FMA(a, b, c)

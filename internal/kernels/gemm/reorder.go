@@ -5,8 +5,8 @@ import (
 	"runtime"
 )
 
-// CopyRow makes output i of m the weights of output o of src, bit for bit, packed as they are: a matrix in an order of
-// our choosing is filled so. Outputs of different panels may be copied in parallel.
+// CopyRow copies the weights of output o of src to output i of m, bit for bit in packed form: this
+// fills a matrix whose order we choose. Outputs of different panels may be copied in parallel.
 func (m *Matrix) CopyRow(i int, src *Matrix, o int) {
 	if m.t != src.t || m.in != src.in {
 		panic(fmt.Sprintf("gemm: a row of %d %v weights for a matrix of %d %v", src.in, src.t, m.in, m.t))

@@ -8,9 +8,9 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// ReadKernel reads p once, in order, with the widest loads the active level has, prefetching
-// as the product kernels do, and returns the exclusive or of its little-endian 8-byte words.
-// Timing it tells the bandwidth that a product could at best stream at.
+// ReadKernel reads p once, in order, with the widest loads of the active level, prefetching as the
+// product kernels do, and returns the exclusive or of its little-endian 8-byte words. Its time
+// gives the bandwidth that a product could reach at best.
 func ReadKernel(p []byte) uint64 {
 	sum, n := readAsm(p, cpu.Active())
 	p = p[n:]
@@ -23,9 +23,9 @@ func ReadKernel(p []byte) uint64 {
 	return sum
 }
 
-// PeakKernel runs the multiply instruction that the active level uses for t, in registers
-// alone and in enough independent chains to fill the unit, iters times round. It returns
-// the operations done, a multiplication and its addition being two.
+// PeakKernel runs the multiply instruction that the active level uses for t for iters iterations,
+// only in registers and in enough independent chains to fill the unit. It returns the number of
+// operations; a multiplication and its addition count as two.
 func PeakKernel(t Type, iters int) (ops int) {
 	if iters > 0 {
 		if each := peakAsm(t, cpu.Active(), iters); each > 0 {

@@ -6,7 +6,7 @@ import (
 	"runtime"
 )
 
-// UnpackRow writes output i to dst as a file holds it: RowBytes bytes, those that PackPanels read.
+// UnpackRow writes output i to dst as stored in a file: RowBytes bytes, which PackPanels reads.
 func (m *Matrix) UnpackRow(dst []byte, i int) {
 	if i < 0 || i >= m.out || len(dst) != m.RowBytes() {
 		panic(fmt.Sprintf("gemm: row %d of %d into %d bytes: want %d", i, m.out, len(dst), m.RowBytes()))
@@ -39,7 +39,7 @@ func (k *kType) unpack(dst, w []byte, o int) {
 	le := binary.LittleEndian
 	var b kBlock
 	for ; len(dst) > 0; dst, w = dst[k.file:], w[k.packed:] {
-		b.d, b.dmin = le.Uint16(w[o*2:]), le.Uint16(w[2*Panel+o*2:]) // of Q6_K dmin is nothing, and is not written
+		b.d, b.dmin = le.Uint16(w[o*2:]), le.Uint16(w[2*Panel+o*2:]) // for Q6_K, dmin is meaningless and is not written
 		for n := range super / block {
 			p := w[k.head+n*k.step():]
 			b.scales[2*n], b.scales[2*n+1] = p[o], p[Panel+o]

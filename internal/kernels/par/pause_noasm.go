@@ -2,7 +2,7 @@
 
 package par
 
-// pause passes a little time. The call itself is what does it.
+// pause passes a little time. The call itself takes that time.
 //
 //go:noinline
 func pause() {}

@@ -8,8 +8,8 @@ import (
 
 // Panicked is a panic as an error.
 type Panicked struct {
-	What  string // what panicked, as the subject of a sentence
-	Value any    // what it panicked with
+	What  string // the code that panicked, as the subject of a sentence
+	Value any    // the value of the panic
 	Stack []byte // of the goroutine that panicked
 }
 
@@ -20,8 +20,8 @@ func (p *Panicked) Unwrap() error {
 	return err
 }
 
-// Recover, deferred, makes a panic an error of the function that defers it. Of a panic in a worker the stack is the
-// worker's.
+// Recover, deferred, turns a panic into an error of the function that defers it. For a panic in a
+// worker, the stack is the worker's.
 func Recover(what string, err *error) {
 	v := recover()
 	if v == nil {

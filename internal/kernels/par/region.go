@@ -1,15 +1,15 @@
-// What happens in a region: phases begin and end, tasks are claimed, done and counted.
+// Running a region: phases begin and end, tasks are claimed, done and counted.
 
 package par
 
 import "runtime/debug"
 
-// A phase is published as one word: its number, which no other phase has, how many workers have a share
-// in it and how many claims there are. A region that is over is a phase without claims. Each worker's own claims
-// are a word too: the number of the phase, and which are left of its share. So a claim counts only
-// in the phase it was meant for, nobody has to clear the words, and a worker that slept through
-// the end of a phase claims nothing by mistake. What a phase says beside (its Job) holds still
-// while a claim of it is not done.
+// A phase is published as one word: its number, which no other phase has, how many workers have a
+// share in it, and how many claims there are. A region that is over is a phase without claims. Each
+// worker's own claims are also a word: the number of the phase, and the claims left in its share.
+// So a claim counts only in the phase it was meant for, the words need no clearing, and a worker
+// that slept through the end of a phase claims nothing by mistake. A phase's other data (its Job)
+// does not change while any claim of it is not done.
 const (
 	halfBits = 16
 	maxShare = 1<<halfBits - 1 // of claims in a phase, and of workers
@@ -21,19 +21,19 @@ func phaseWord(number uint32, sharers, claims int) uint64 {
 
 func number(word uint64) uint32 { return uint32(word >> 32) }
 
-// halves are sharers and claims of a phase; the end and the beginning of what is left of a share.
+// halves returns sharers and claims of a phase, or the end and the beginning of the rest of a share.
 func halves(word uint64) (high, low int) {
 	return int(word >> halfBits & maxShare), int(word & maxShare)
 }
 
-// region does phases, at least one, with the workers; the caller has acquired the pool.
+// region runs phases, at least one, with the workers; the caller must have acquired the pool.
 func (p *Pool) region(phases []Phase) {
 	p.runs++
 	if p.runs&255 == 0 {
 		p.count()
 	}
 	n := number(p.phase.Load())
-	if n-p.cleared > 1<<20 { // long before a number comes again, no word is left that has it
+	if n-p.cleared > 1<<20 { // long before numbers repeat, clear all words
 		p.cleared = n
 		for id := range p.workers {
 			p.workers[id].claims.Store(phaseWord(n, 0, 0))
@@ -68,8 +68,8 @@ func (p *Pool) join() {
 	}
 }
 
-// next begins the phase after the one of that number, or ends the region. Whoever did the last task calls it: nobody
-// else is in the region then.
+// next begins the phase after the one with the given number, or ends the region. It is called by
+// the worker that did the last task, when no other worker is in the region.
 func (p *Pool) next(n uint32) {
 	p.at++
 	for p.at < len(p.phases) && p.phases[p.at].Tasks <= 0 {
@@ -88,17 +88,17 @@ func (p *Pool) next(n uint32) {
 	p.left.Store(int64(claims))
 	p.job = f.Job
 	p.tasks = f.Tasks
-	p.size = size // just before the word, with which they share the line that others watch
+	p.size = size // just before the word, whose cache line the others watch
 	p.publish(phaseWord(n+1, sharers, claims))
-	// Those that spin come by themselves; wake as many others as there is work for.
+	// Spinning workers come by themselves; wake as many others as there is work for.
 	for id := range sharers {
 		p.workers[id].unpark()
 	}
 }
 
-// publish makes a word the phase's. What follows looks who is parked, while who parks looks at the
-// phase: one of the two sees the other. Both swap, and do not store: under an emulator of arm64,
-// which seems to let a look pass an ordered store, workers slept on.
+// publish makes word the phase's word. The code that follows checks who is parked, while a worker
+// that parks checks the phase: one of the two sees the other. Both use swaps rather than stores:
+// under an emulator of arm64, which seems to let a load pass an ordered store, workers slept on.
 func (p *Pool) publish(word uint64) { p.phase.Swap(word) }
 
 // finish counts n claims of a phase as done.
@@ -114,10 +114,10 @@ func (p *Pool) work(id int, phase uint64) {
 	}
 }
 
-// attempt is work up to the first panic. A worker's panic ends here, and is kept for the
-// caller; worker 0 is the caller.
+// attempt is work up to the first panic. A panic in a worker ends here and is kept for the caller,
+// which is worker 0.
 func (p *Pool) attempt(id int, phase uint64) (over bool) {
-	n := int64(0) // claims done and not counted
+	n := int64(0) // claims done but not yet counted
 	defer func() {
 		if over {
 			return
@@ -130,7 +130,7 @@ func (p *Pool) attempt(id int, phase uint64) (over bool) {
 			}
 			p.panicked.CompareAndSwap(nil, &Panic{Value: v, Stack: debug.Stack()})
 		}
-		p.finish(phase, n+1) // with the one that panicked
+		p.finish(phase, n+1) // including the one that panicked
 	}()
 	sharers, _ := halves(phase)
 	for k := range max(sharers, p.threads) {
@@ -154,14 +154,14 @@ func (p *Pool) attempt(id int, phase uint64) (over bool) {
 			}
 			n++
 		}
-		p.finish(phase, n) // and only then look for what others have left
+		p.finish(phase, n) // only then look for tasks left by others
 		n = 0
 	}
 	return true
 }
 
-// patient gives the others a moment to end the phase, and says whether they did: most do, and
-// looking for what they have left would take their words from them.
+// patient gives the others a moment to end the phase, and reports whether they did: most do, and
+// looking for the tasks they have left would take their words from them.
 func (p *Pool) patient(phase uint64) (over bool) {
 	for range moment {
 		if p.phase.Load() != phase {
@@ -172,9 +172,9 @@ func (p *Pool) patient(phase uint64) (over bool) {
 	return false
 }
 
-const moment = 10 // pauses, of some 20 ns each
+const moment = 10 // pauses of about 20 ns each
 
-// Share is which of a phase's tasks a worker begins with, where so many workers take part.
+// Share returns the tasks of a phase that a worker begins with, where the given number of workers take part.
 func Share(worker, workers, tasks int) (from, to int) {
 	return tasks * worker / workers, tasks * (worker + 1) / workers
 }
@@ -190,14 +190,14 @@ func (p *Pool) do(id, claim int) {
 	}
 }
 
-// claim takes the first of what is left of the worker's share in a phase, or the last for another worker.
+// claim takes the first claim left in the worker's share of a phase, or the last one for another worker.
 func (w *worker) claim(phase uint64, share int, first bool) (claim int, ok bool) {
 	for {
 		c := w.claims.Load()
 		to, from := halves(c)
 		if age := int32(number(phase) - number(c)); age < 0 {
 			return 0, false // the phase is over
-		} else if age > 0 { // nobody has claimed of this share yet
+		} else if age > 0 { // nothing in this share has been claimed yet
 			sharers, claims := halves(phase)
 			from, to = Share(share, sharers, claims)
 		}

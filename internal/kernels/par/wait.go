@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	spinFor   = 100 * time.Microsecond // a wait up to this long is spun through
-	spinLeast = 5 * time.Microsecond   // what is left of it when regions are far apart
-	wakeCost  = 60 * time.Microsecond  // of a parked worker, the thread's waking included
-	yieldStep = 30 * time.Microsecond  // between calls of the scheduler while spinning
+	spinFor   = 100 * time.Microsecond // a worker spins through waits up to this long
+	spinLeast = 5 * time.Microsecond   // the budget that remains when regions are far apart
+	wakeCost  = 60 * time.Microsecond  // of a parked worker, including waking its thread
+	yieldStep = 30 * time.Microsecond  // between calls to the scheduler while spinning
 	patience  = 2 * time.Millisecond   // of a caller whose pool is busy
 )
 
-// waiter spins: it bounds a busy wait in time and lets other goroutines in now and then.
-// The clock is read only after the first turns, so that a short wait costs nothing.
+// waiter spins: it limits the time of a busy wait and now and then lets other goroutines run. The
+// clock is read only after the first iterations, so a short wait costs nothing.
 type waiter struct {
 	budget time.Duration
 	spent  time.Duration

@@ -1,4 +1,4 @@
-// The life of a worker: it waits for a phase, spinning and then parked, and works.
+// The life of a worker: it waits for a phase, first spinning, then parked, and works.
 
 package par
 
@@ -14,7 +14,7 @@ type worker struct {
 	wake   chan struct{}
 	budget time.Duration // of its next wait
 	_      pad
-	claims atomic.Uint64 // phaseWord of what is left of its share: its end and its beginning
+	claims atomic.Uint64 // phaseWord of the rest of its share: its end and its beginning
 	_      pad
 }
 
@@ -24,7 +24,7 @@ func (p *Pool) serve(id int, seen uint64) {
 	defer func() {
 		if exit {
 			p.group.Done()
-		} else { // a Job called runtime.Goexit: another goroutine takes its place
+		} else { // a Job called runtime.Goexit: another goroutine replaces this one
 			go p.serve(id, seen)
 		}
 	}()
@@ -58,8 +58,8 @@ func (p *Pool) await(id int, seen uint64) uint64 {
 	if p.phase.Load() == seen && !p.closed.Load() || !w.parked.CompareAndSwap(true, false) {
 		<-w.wake
 	}
-	// Spinning that leads to parking was for nothing: do less of it, until a gap is seen that
-	// the full budget would have bridged.
+	// Spinning that ends in parking was wasted: spin less, until a gap occurs that the full budget
+	// would have bridged.
 	if s.start.IsZero() || fineclock.Since(s.start) > spinFor+wakeCost {
 		w.budget = max(s.budget/2, spinLeast)
 	} else {

@@ -3,8 +3,8 @@ package simd
 import "github.com/grovellm/grove/internal/kernels/num"
 
 // PageRows is the number of positions in a page of the KV cache. A page of keys is stored
-// transposed, hd × PageRows, so that the scores of 32 positions fill two vectors of 16 (four of 8)
-// and need no sum across lanes; a page of values is PageRows × hd.
+// transposed, hd × PageRows, so that the scores of 32 positions fill two vectors of 16 (or four of
+// 8) and need no sum across lanes; a page of values is PageRows × hd.
 const PageRows = 32
 
 // Scores computes, for a page of keys, dst[r*dstStride+j] = Σ_d q[r*qStride+d] · kPage[d*32+j]

@@ -7,14 +7,14 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// exp(x) = 2^n · e^r with n = round(x/ln 2) and |r| <= ln(2)/2. Adding expMagic leaves n in
-// the low bits of the sum; two fused steps take n·ln 2 off x, the first without error; a polynomial
-// of degree 6 gives e^r, its coefficients minimax in relative error (3e-9); n is then
-// added to the exponent bits. The result is within 1 ulp, exp(0) is 1 exactly, and results below the
-// smallest normal number are 0, so that no later step meets a subnormal.
+// exp(x) = 2^n · e^r with n = round(x/ln 2) and |r| <= ln(2)/2. Adding expMagic leaves n in the low
+// bits of the sum; two fused steps subtract n·ln 2 from x, the first without error; a polynomial of
+// degree 6, with minimax coefficients for the relative error (3e-9), gives e^r; n is then added to
+// the exponent bits. The result is within 1 ulp, exp(0) is exactly 1, and results below the
+// smallest normal number are 0, so no later step has subnormal operands.
 const (
-	expLo    = -0x1.5d589ep6 // exp of anything less is below 2^-126
-	expHi    = 0x1.62e42ep6  // exp of anything more is above the largest f32
+	expLo    = -0x1.5d589ep6 // exp of anything smaller is below 2^-126
+	expHi    = 0x1.62e42ep6  // exp of anything larger exceeds the largest f32
 	log2e    = 0x1.715476p0
 	ln2Hi    = 0x1.62e430p-1
 	ln2Lo    = -0x1.05c610p-29
@@ -27,8 +27,8 @@ const (
 	exp6 = 0x1.6a2434p-10
 )
 
-// The tail of the normal distribution: P(X > a) = e^(-a²/2) · g(u) with u = (a-3)/(a+3), where g is a
-// minimax polynomial on 0 <= a <= 13.3; beyond that e^(-a²/2) is 0 here.
+// The tail of the normal distribution: P(X > a) = e^(-a²/2) · g(u) with u = (a-3)/(a+3), where g is
+// a minimax polynomial on 0 <= a <= 13.3; beyond that, e^(-a²/2) is 0 here.
 const (
 	tailMax = 14
 	tailMid = 3
@@ -53,12 +53,12 @@ var (
 // Exp computes dst = e^x.
 func Exp(dst, x []float32) { exp(dst, x[:len(dst)]) }
 
-// Softmax turns x into weights that add up to 1: exp(scale·x - max) times the reciprocal of
-// their sum. An entry of -Inf weighs exactly 0. If all are -Inf there is nothing to weigh, and all
-// weights are 0. A NaN, or +Inf, makes all of them NaN.
+// Softmax turns x into weights that add up to 1: exp(scale·x - max) times the reciprocal of their
+// sum. An entry of -Inf gets weight exactly 0. If all are -Inf, all weights are 0. A NaN, or +Inf,
+// makes all of them NaN.
 //
-// It returns the largest scale·x and the sum by which it divided: of weights of parts of a longer x
-// they say how the parts weigh beside each other. Of nothing but -Inf they are 0 and 0.
+// It returns the largest scale·x and the sum by which it divided: for parts of a longer x, these
+// determine the relative weights of the parts. If all entries are -Inf, they are 0 and 0.
 func Softmax(x []float32, scaleBy float32) (top, sum float32) {
 	m := maxScaled(x, scaleBy)
 	if m == negInf {
@@ -73,14 +73,14 @@ func Softmax(x []float32, scaleBy float32) (top, sum float32) {
 	return m, s
 }
 
-// LogSumExp is log Σ e^x; of nothing, or of nothing but -Inf, it is -Inf.
+// LogSumExp returns log Σ e^x; if x is empty or all -Inf, it returns -Inf.
 func LogSumExp(x []float32) float32 {
 	m := maxScaled(x, 1)
 	switch m {
 	case inf:
 		return inf
 	case negInf:
-		// Either no finite entry, a sum of 0, or NaNs, which the sum shows.
+		// Either there is no finite entry and the sum is 0, or there are NaNs, which the sum reveals.
 		if s := sumExp(x, 0); s != s {
 			return s
 		}
@@ -89,11 +89,11 @@ func LogSumExp(x []float32) float32 {
 	return m + logf(sumExp(x, m))
 }
 
-// sumBlock is how many terms are added in single precision, 256 in each lane. Beside one large term many small ones
-// would be lost otherwise.
+// sumBlock is how many terms are added in single precision, 256 in each lane. With more, many small
+// terms would be lost next to a large one.
 const sumBlock = 4096
 
-// SumExp is Σ e^(x - most), where most is the largest of x, a finite number. The sum is off by 2⁻¹⁶ of itself at most.
+// SumExp returns Σ e^(x - most), where most is the largest of x, a finite number. The relative error is at most 2⁻¹⁶.
 func SumExp(x []float32, most float32) (sum float64) {
 	for block := range slices.Chunk(x, sumBlock) {
 		sum += float64(sumExp(block, most))
@@ -101,7 +101,7 @@ func SumExp(x []float32, most float32) (sum float64) {
 	return sum
 }
 
-// ScaledSumExp is Σ e^(scale·x - most), where most is the largest scale·x. It is as exact, and leaves the terms in x.
+// ScaledSumExp returns Σ e^(scale·x - most) as exactly, where most is the largest scale·x. It leaves the terms in x.
 func ScaledSumExp(x []float32, scale, most float32) (sum float64) {
 	for block := range slices.Chunk(x, sumBlock) {
 		sum += float64(expSum(block, scale, most))
@@ -115,7 +115,7 @@ func SiLUMul(dst, gate, up []float32) { siluMul(dst, gate[:len(dst)], up[:len(ds
 // GELU computes dst = x · P(X <= x) for a standard normal X, the exact ("erf") form.
 func GELU(dst, x []float32) { gelu(dst, x[:len(dst)]) }
 
-// Log is the natural logarithm of a positive number.
+// Log returns the natural logarithm of a positive number.
 func Log(x float32) float32 { return logf(x) }
 
 func expGeneric(dst, x []float32) {
@@ -124,7 +124,7 @@ func expGeneric(dst, x []float32) {
 	}
 }
 
-// expSum is Σ exp(scale·x - m); it leaves the exponentials in x.
+// expSum returns Σ exp(scale·x - m); it leaves the exponentials in x.
 func expSumGeneric(x []float32, scale, m float32) float32 {
 	var l [lanes]float32
 	for i, v := range x {
@@ -134,7 +134,7 @@ func expSumGeneric(x []float32, scale, m float32) float32 {
 	return fold(&l)
 }
 
-// sumExp is Σ exp(x - m).
+// sumExp returns Σ exp(x - m).
 func sumExpGeneric(x []float32, m float32) float32 {
 	var l [lanes]float32
 	for i, v := range x {
@@ -166,7 +166,7 @@ func geluGeneric(dst, x []float32) {
 		for _, c := range [...]float32{tail8, tail7, tail6, tail5, tail4, tail3, tail2, tail1, tail0} {
 			t = num.FMA(t, u, c)
 		}
-		t = float32(t * e) // not to be fused with the subtraction
+		t = float32(t * e) // must not be fused with the subtraction
 		if !math.Signbit(float64(v)) {
 			t = 1 - t
 		}
@@ -184,8 +184,8 @@ func exp1(x float32) float32 {
 	return expReduced(x, 0)
 }
 
-// expReduced is exp(x + low) for x in [expLo, expHi] and a low below x's last bit. Of a NaN it is
-// a NaN or garbage; the caller sees to that.
+// expReduced returns exp(x + low) for x in [expLo, expHi] and a low below x's last bit. For a NaN
+// it returns a NaN or garbage; the caller must handle that.
 func expReduced(x, low float32) float32 {
 	t := num.FMA(x, log2e, expMagic)
 	n := t - expMagic
@@ -200,7 +200,7 @@ func expReduced(x, low float32) float32 {
 	return math.Float32frombits(math.Float32bits(p) + math.Float32bits(t)<<23)
 }
 
-// logf is the logarithm of a positive f32, in f64 without fused steps, so that it is the same
+// logf returns the logarithm of a positive f32, in f64 without fused steps, so that it is the same
 // on every processor: x = 2^k · m with m near 1, log m = 2·atanh((m-1)/(m+1)).
 func logf(x float32) float32 {
 	m, k := math.Frexp(float64(x))

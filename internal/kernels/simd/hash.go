@@ -1,8 +1,8 @@
 package simd
 
-// FirstHash returns the first i in [0, n) whose hash is at least least, n if there is none: the
-// hash of i is number i of the SplitMix64 sequence that starts at key. A race of noise spends its
-// time on these (package sample, whose mix this is).
+// FirstHash returns the first i in [0, n) whose hash is at least least, or n if there is none. The
+// hash of i is number i of the SplitMix64 sequence that starts at key. A race of noise spends most
+// of its time on these hashes (package sample, which defines the mix).
 func FirstHash(key uint64, n int, least uint64) int {
 	whole := n &^ 15
 	i := firstHash(key, whole, least)
@@ -12,8 +12,8 @@ func FirstHash(key uint64, n int, least uint64) int {
 	return whole + firstHashGeneric(key+uint64(whole)*golden, n-whole, least)
 }
 
-// FirstHashOf returns the first i whose number tokens[i] has a hash that is at least least,
-// len(tokens) if there is none: the hash of number t is number t of the sequence that starts at
+// FirstHashOf returns the first i for which the hash of the number tokens[i] is at least least, or
+// len(tokens) if there is none. The hash of number t is number t of the sequence that starts at
 // key.
 func FirstHashOf(key uint64, tokens []int32, least uint64) int {
 	key += golden
@@ -45,7 +45,7 @@ func firstHashGeneric(key uint64, n int, least uint64) int {
 	return n
 }
 
-// firstHashOfGeneric has the key a step on, for hashes count from 1.
+// firstHashOfGeneric advances the key by one step, since hashes count from 1.
 func firstHashOfGeneric(key uint64, tokens []int32, least uint64) int {
 	for i, t := range tokens {
 		if hash(key+uint64(t)*golden) >= least {

@@ -7,10 +7,10 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// Elements of a cache of Q8_0: values are int8 under f16 scales, and products with them are of
-// bf16. They come as bytes, little endian.
+// Elements of a Q8_0 cache: values are int8 with f16 scales, and their products are of bf16. They
+// are passed as bytes, little endian.
 
-// IntsToBF16 computes dst, of bf16, from x, of int8. bf16 holds every int8 exactly.
+// IntsToBF16 computes dst, in bf16, from x, in int8. bf16 represents every int8 exactly.
 func IntsToBF16(dst, x []byte) {
 	dst = dst[:2*len(x)]
 	n := len(x) &^ (2*lanes - 1) // the kernels convert whole vectors
@@ -18,7 +18,7 @@ func IntsToBF16(dst, x []byte) {
 	intsToBF16Generic(dst[2*n:], x[n:])
 }
 
-// MulF16 computes dst = x · h, where h is of f16.
+// MulF16 computes dst = x · h, where h is in f16.
 func MulF16(dst, x []float32, h []byte) {
 	dst, h = dst[:len(x)], h[:2*len(x)]
 	n := len(x) &^ (lanes - 1)
@@ -26,8 +26,8 @@ func MulF16(dst, x []float32, h []byte) {
 	mulF16Generic(dst[n:], x[n:], h[2*n:])
 }
 
-// BlendRows makes each row of dst, cols elements of it for every element of a, a times itself and b
-// times that row of x: FMA(b, x, a·dst).
+// BlendRows sets each row of dst, of cols elements, to a times itself plus b times the same row of
+// x, with one a and b per row: FMA(b, x, a·dst).
 func BlendRows(dst, x, a, b []float32, cols int) {
 	dst = dst[:len(a)*cols]
 	x = x[:len(a)*cols]

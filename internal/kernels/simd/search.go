@@ -2,10 +2,10 @@ package simd
 
 import "math"
 
-// ArgMax returns the index of the largest number of x, the lowest such index. A NaN never
-// wins; where there is no number, ArgMax returns -1.
+// ArgMax returns the index of the largest number in x, the lowest index if there are several. A NaN
+// never wins; if there is no number, ArgMax returns -1.
 func ArgMax(x []float32) int {
-	// One reading of x finds the maximum and the block it is in; that block is read again.
+	// One pass over x finds the maximum and the block it is in; that block is read again.
 	const block = 8192
 	best, at := negInf, -1
 	for i := 0; i < len(x); i += block {
@@ -13,7 +13,7 @@ func ArgMax(x []float32) int {
 			best, at = m, i
 		}
 	}
-	at = max(at, 0) // where all are -Inf or NaN, look from the start
+	at = max(at, 0) // if all are -Inf or NaN, search from the start
 	at += indexEqual(x[at:], best)
 	if at < len(x) {
 		return at
@@ -21,9 +21,9 @@ func ArgMax(x []float32) int {
 	return -1
 }
 
-// TopK finds the len(idx) largest entries of x and writes their indices and values in
-// descending order, equal ones by index, NaNs after all numbers. It returns how many it
-// wrote: len(idx), or len(x) if that is less.
+// TopK finds the len(idx) largest entries of x and writes their indices and values in descending
+// order, equal ones by index, NaNs after all numbers. It returns the number of entries written:
+// len(idx), or len(x) if that is less.
 func TopK(x []float32, idx []int32, val []float32) int {
 	k := min(len(idx), len(x))
 	if k == 0 {
@@ -36,7 +36,7 @@ func TopK(x []float32, idx []int32, val []float32) int {
 	for i := k/2 - 1; i >= 0; i-- {
 		h.sift(i, k, h.idx[i], h.val[i])
 	}
-	// The root is the worst of the k best so far: an entry gets in only if it is larger.
+	// The root is the worst of the k best so far: only a larger entry gets in.
 	i := k
 	for ; i < len(x) && h.val[0] != h.val[0]; i++ { // the root is NaN: any number gets in
 		if x[i] == x[i] {
@@ -51,7 +51,7 @@ func TopK(x []float32, idx []int32, val []float32) int {
 		h.sift(0, k, int32(i), x[i])
 		i++
 	}
-	for n := k - 1; n > 0; n-- { // heapsort: the worst goes last
+	for n := k - 1; n > 0; n-- { // heapsort: the worst goes to the end
 		id, v := h.idx[n], h.val[n]
 		h.idx[n], h.val[n] = h.idx[0], h.val[0]
 		h.sift(0, n, id, v)
@@ -65,18 +65,18 @@ type heap struct {
 	val []float32
 }
 
-// rank orders entries as one integer: by value, a NaN below all numbers and the zeros
-// equal, then the lower index higher.
+// rank maps the order of entries to one integer: by value, with NaNs below all numbers and zeros
+// equal, then by index, lower ones first.
 func rank(i int32, v float32) int64 {
 	u := int32(math.Float32bits(v + 0)) // -0 + 0 is 0
-	u ^= u >> 31 & math.MaxInt32        // negative numbers order backwards
+	u ^= u >> 31 & math.MaxInt32        // negative numbers sort in reverse
 	if v != v {
 		u = math.MinInt32
 	}
 	return int64(u)<<32 | int64(^uint32(i))
 }
 
-// sift puts an entry in the place of entry i, or down from there, in a heap of n.
+// sift puts an entry in the place of entry i, or further down, in a heap of n.
 func (h heap) sift(i, n int, id int32, v float32) {
 	idx, val := h.idx[:n], h.val[:n]
 	r := rank(id, v)
@@ -100,7 +100,7 @@ func (h heap) sift(i, n int, id int32, v float32) {
 	idx[i], val[i] = id, v
 }
 
-// maxScaled is the largest number among scale·x, -Inf if there is none. (The sign of a zero is not defined.)
+// maxScaled returns the largest number among scale·x, -Inf if there is none. (The sign of a zero is not defined.)
 func maxScaledGeneric(x []float32, scale float32) float32 {
 	m := negInf
 	for _, v := range x {
@@ -112,7 +112,7 @@ func maxScaledGeneric(x []float32, scale float32) float32 {
 	return m
 }
 
-// indexEqual is the first i with x[i] == v, or len(x).
+// indexEqual returns the first i with x[i] == v, or len(x).
 func indexEqualGeneric(x []float32, v float32) int {
 	for i, u := range x {
 		if u == v {
@@ -122,7 +122,7 @@ func indexEqualGeneric(x []float32, v float32) int {
 	return len(x)
 }
 
-// indexAbove is the first i with x[i] > v, or len(x).
+// indexAbove returns the first i with x[i] > v, or len(x).
 func indexAboveGeneric(x []float32, v float32) int {
 	for i, u := range x {
 		if u > v {

@@ -10,18 +10,18 @@
 //   - An output of Scores or Mix is one chain of fused multiply-adds, in the order of d or j.
 //   - A sum over a vector runs in 16 lanes, element i in lane i%16, each lane in order of i;
 //     then lanes 8 apart are added, then 4, 2 and 1.
-//   - exp is our own polynomial (exp.go), and division and square root are the correctly
-//     rounded ones that every processor has.
+//   - exp is our own polynomial (exp.go); division and square root are the correctly
+//     rounded ones of every processor.
 //
 // Only the payload of a NaN may differ.
 //
 // # Layout
 //
 // Wrappers that check lengths, and the portable code, are in files by subject; dispatch_amd64.go,
-// dispatch_arm64.go and dispatch_noasm.go choose the level. These are generated (see _dispatch), and so is the
-// assembly: see _asm, and _neon beside this package.
+// dispatch_arm64.go and dispatch_noasm.go choose the level. These are generated (see _dispatch), as
+// is the assembly: see _asm, and _neon next to this package.
 //
-// A destination may be the very slice that an operand is, and must not overlap it otherwise.
+// A destination may be the same slice as an operand, but must not overlap it otherwise.
 package simd
 
 //go:generate go run ./_dispatch

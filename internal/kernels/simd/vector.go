@@ -15,7 +15,7 @@ func Scale(dst []float32, a float32) { scale(dst, a) }
 // Axpy computes dst = FMA(a, x, dst).
 func Axpy(dst []float32, a float32, x []float32) { axpy(dst, a, x[:len(dst)]) }
 
-// Finite reports whether the squares of x add up to a finite number. Where they do, so is every one of x.
+// Finite reports whether the squares of x add up to a finite number. If they do, every element of x is finite.
 func Finite(x []float32) bool { return sumSquares(x, 0) <= math.MaxFloat32 }
 
 // RMSNorm computes dst = x / sqrt(mean(x²) + eps) · w.
@@ -25,7 +25,7 @@ func RMSNorm(dst, x, w []float32, eps float32) {
 	normScale(dst, x, w, 0, inv)
 }
 
-// LayerNorm computes dst = (x - mean(x)) / sqrt(variance(x) + eps) · w + b. A nil b is none.
+// LayerNorm computes dst = (x - mean(x)) / sqrt(variance(x) + eps) · w + b. b may be nil.
 func LayerNorm(dst, x, w, b []float32, eps float32) {
 	x, w = x[:len(dst)], w[:len(dst)]
 	n := float32(len(x))
@@ -38,8 +38,8 @@ func LayerNorm(dst, x, w, b []float32, eps float32) {
 	}
 }
 
-// RopeHalf rotates the pairs (i, i+len(cos)) of x by the angles whose cosines and sines are
-// given; the rest of x stays. It is the layout of Hugging Face files ("NEOX").
+// RopeHalf rotates the pairs (i, i+len(cos)) of x by the angles with the given cosines and sines;
+// the rest of x is unchanged. It is the layout of Hugging Face files ("NEOX").
 func RopeHalf(x, cos, sin []float32) {
 	h := len(cos)
 	ropeHalf(x[:h], x[h:2*h], cos, sin[:h])
@@ -54,7 +54,7 @@ func RopePairs(x, cos, sin []float32) {
 	ropePairsGeneric(x[2*n:], cos[n:], sin[n:])
 }
 
-// sqrt rounds correctly: the f64 root has more than twice the bits.
+// sqrt is correctly rounded: the f64 root has more than twice the bits.
 func sqrt(x float32) float32 { return float32(math.Sqrt(float64(x))) }
 
 func addGeneric(dst, x []float32) {
@@ -83,7 +83,7 @@ func sumGeneric(x []float32) float32 {
 	return fold(&l)
 }
 
-// sumSquares is Σ (x - mean)².
+// sumSquares returns Σ (x - mean)².
 func sumSquaresGeneric(x []float32, mean float32) float32 {
 	var l [lanes]float32
 	for i, v := range x {
@@ -117,7 +117,7 @@ func ropePairsGeneric(x, cos, sin []float32) {
 	}
 }
 
-// rotate fuses the product with the cosine, and rounds the one with the sine by itself.
+// rotate fuses the product with the cosine, and rounds the one with the sine separately.
 func rotate(x, y, c, s float32) (float32, float32) {
 	return num.FMA(x, c, -float32(y*s)), num.FMA(y, c, float32(x*s))
 }
