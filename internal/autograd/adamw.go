@@ -2,8 +2,8 @@ package autograd
 
 import "math"
 
-// AdamW is the optimiser of Loshchilov and Hutter (2019): decoupled weight decay, and none of it
-// for vectors, which are norms and biases.
+// AdamW is the optimiser of Loshchilov and Hutter (2019): decoupled weight decay, which does not
+// apply to vectors, that is, norms and biases.
 type AdamW struct {
 	Rate         float32
 	Beta1, Beta2 float32
@@ -11,7 +11,7 @@ type AdamW struct {
 	Decay        float32
 }
 
-// Step changes a parameter by its gradient times clip. m and v are the optimiser's state of it;
+// Step changes a parameter by its gradient times clip. m and v are the optimiser's state for it;
 // step counts from 1; rate is the schedule's share of Rate.
 func (o *AdamW) Step(p *Param, m, v []float32, step int, rate, clip float32) {
 	o.Part(p, m, v, 0, len(p.Data), step, rate, clip)

@@ -7,7 +7,7 @@ import (
 
 func (t recorder) Add(x, y nn.Mat, act nn.Activation) { t.record(&addRecord{x, y, act}) }
 
-// addRecord is x += y, or dy += dx backwards; x's own gradient stays as it is. With SiLU it is x += y·σ(y).
+// addRecord is x += y; backwards, dy += dx, and x's own gradient is unchanged. With SiLU it is x += y·σ(y).
 type addRecord struct {
 	x, y nn.Mat
 	act  nn.Activation
@@ -25,14 +25,14 @@ func (r *addRecord) backward(t *Tape) {
 	}
 }
 
-// add is x += y, of gradients.
+// add computes x += y for gradients.
 func (t *Tape) add(x, y nn.Mat) { t.perRow(x.Rows, func(i int) { simd.Add(x.Row(i), y.Row(i)) }) }
 
 func (t recorder) Gather(src nn.Mat, rows []int32, dst nn.Mat) {
 	t.record(&gatherRecord{src, dst, rows})
 }
 
-// gatherRecord is rows copied. The list of rows must stay as it is until their gradients are added back.
+// gatherRecord is copied rows. The list of rows must not change until their gradients are added back.
 type gatherRecord struct {
 	src, dst nn.Mat
 	rows     []int32

@@ -7,14 +7,14 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// attendRecord is attention over a forest. Keys and values of its rows, and of rows of earlier
-// passes that are pending, are read back from the caches' pages, where the passes left them;
-// committed rows are constants.
+// attendRecord is attention over a forest. Keys and values of its rows, and of pending rows of
+// earlier passes, are read back from the caches' pages, where the passes left them; committed rows
+// are constants.
 type attendRecord struct {
 	stored
 	layer int
 	out   nn.Mat
-	seen  [][]*stored // per sequence, the rows of earlier passes that are in its cache, pending
+	seen  [][]*stored // per sequence, the pending rows of earlier passes in its cache
 }
 
 func (t recorder) Attend(a *nn.Attention, layer int, f *nn.Forest, qkv, out nn.Mat) {
@@ -31,7 +31,7 @@ func (t recorder) Attend(a *nn.Attention, layer int, f *nn.Forest, qkv, out nn.M
 	t.record(r)
 }
 
-// Without names what of a layer has no gradient; it is empty where all has.
+// Without names the part of a layer that has no gradient; it returns "" if all have one.
 func Without(b *nn.Block) string {
 	switch {
 	case b.Recurrent != nil || b.ParallelRecurrent != nil:
@@ -52,7 +52,7 @@ func Without(b *nn.Block) string {
 	return attentionWithout(&b.Attn)
 }
 
-// attentionWithout is Without of attention.
+// attentionWithout is Without for attention.
 func attentionWithout(a *nn.Attention) string {
 	switch {
 	case a.Rope == nil:
@@ -79,11 +79,11 @@ func attentionWithout(a *nn.Attention) string {
 //
 //	dV = Pᵀ·dO    dP = dO·Vᵀ    dS = s·P∘(dP − Σ P∘dP)    dQ = dS·K    dK = dSᵀ·Q
 //
-// then takes dQ and dK back through rotation and norms. P is computed anew from the scores.
+// then takes dQ and dK back through rotation and norms. P is recomputed from the scores.
 func (r *attendRecord) backward(t *Tape) {
 	defer t.arena.release(t.arena.mark())
 	a := r.a
-	d := t.plain(r.rows.Rows, r.rows.Cols) // the gradient by rotated queries, keys, and values
+	d := t.plain(r.rows.Rows, r.rows.Cols) // the gradient with respect to rotated queries, keys, and values
 	heads := make([]attendGrad, t.exec.Threads())
 	each(t.pool(), len(r.f.Segments())*a.KVHeads, func(worker, task int) {
 		heads[worker].run(r, task/a.KVHeads, task%a.KVHeads, d)
@@ -100,10 +100,10 @@ type attendGrad struct {
 	dk, dv  []float32 // per slot
 	q, do   []float32 // a block of queries and the gradient of their outputs
 	dq      []float32
-	p, dp   []float32 // their weights and those's gradient: queries × columns
+	p, dp   []float32 // their weights and the weights' gradient: queries × columns
 	pt, dst []float32 // a page of each, transposed
 	gather  []float32
-	pages   []int // those that some row of the block sees
+	pages   []int // those that at least one row of the block sees
 	column  []int // per page of the cache, its first column, or −1
 }
 
@@ -141,7 +141,7 @@ func (g *attendGrad) run(r *attendRecord, seg, head int, d nn.Mat) {
 	}
 }
 
-// block takes rows [from, to) of the sequence.
+// block processes rows [from, to) of the sequence.
 func (g *attendGrad) block(r *attendRecord, s *nn.Segment, head, from, to int, d nn.Mat) {
 	a, dim := r.a, r.a.Dim
 	group := a.Heads / a.KVHeads
@@ -196,8 +196,8 @@ func (g *attendGrad) block(r *attendRecord, s *nn.Segment, head, from, to int, d
 	}
 }
 
-// see lists the pages that some of so many rows sees, from the first of a block on. A branch sees the text up to its
-// anchor and its own few rows: the pages between are of no concern to it.
+// see lists the pages that the given number of rows, counted from the first of a block, see. A branch
+// sees the text up to its anchor and its own few rows: it does not need the pages in between.
 func (g *attendGrad) see(f *nn.Forest, s *nn.Segment, first, rows int) {
 	pages := pagesFor(s.Slots())
 	g.column = append(g.column[:0], make([]int, pages)...)
@@ -220,7 +220,7 @@ func (g *attendGrad) see(f *nn.Forest, s *nn.Segment, first, rows int) {
 	}
 }
 
-// mask sets the scores of slots to −∞ that a row does not see, which sees so many nodes after the base and the rest.
+// mask sets the scores of slots that a row does not see to −∞. The row sees the base, prefix nodes after it, and rest.
 func (g *attendGrad) mask(x []float32, base, prefix int, rest []int32) {
 	g.gather = grow(g.gather, len(rest))
 	at := func(slot int) int { return g.column[slot/nn.PageRows] + slot%nn.PageRows }
@@ -237,5 +237,5 @@ func (g *attendGrad) mask(x []float32, base, prefix int, rest []int32) {
 	}
 }
 
-// pagesFor is the number of a cache's pages that n rows take.
+// pagesFor returns the number of a cache's pages that n rows take.
 func pagesFor(n int) int { return (n + nn.PageRows - 1) / nn.PageRows }

@@ -6,7 +6,7 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Product leaves x⊙y in dst, which the tape must have made; x and y must stay as they are.
+// Product writes x⊙y to dst, which the tape must have made; x and y must not change afterwards.
 func (t *Tape) Product(dst, x, y nn.Mat) {
 	t.perRow(dst.Rows, func(i int) {
 		a, b := x.Row(i), y.Row(i)
@@ -36,7 +36,7 @@ func (r *productRecord) backward(t *Tape) {
 	}
 }
 
-// Gate leaves σ(x)⊙y in dst, which the tape must have made; x and y must stay as they are.
+// Gate writes σ(x)⊙y to dst, which the tape must have made; x and y must not change afterwards.
 func (t *Tape) Gate(dst, x, y nn.Mat) {
 	t.perRow(dst.Rows, func(i int) {
 		for j, v := range x.Row(i) {
@@ -69,8 +69,8 @@ func (r *gateRecord) backward(t *Tape) {
 
 func sigmoid(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }
 
-// BinaryCrossEntropy is that of σ(x), x a number a row, against shares of 0 to 1. A row's weight
-// may be 0. scale multiplies the gradient.
+// BinaryCrossEntropy is the loss of σ(x), x having one number per row, against shares from 0 to 1.
+// A row's weight may be 0. scale multiplies the gradient.
 func (t *Tape) BinaryCrossEntropy(x nn.Mat, shares, weights []float32, scale float32) Loss {
 	var l Loss
 	for i := range x.Rows {

@@ -7,8 +7,8 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// rotated is rows of some query heads, keys and values as their caches took them in: queries and
-// keys normalised and rotated in place.
+// rotated is rows of query heads, keys and values as they entered the caches: queries and keys
+// normalised and rotated in place.
 type rotated struct {
 	a     *nn.Attention
 	f     *nn.Forest
@@ -31,7 +31,7 @@ func (t *Tape) keepRotated(a *nn.Attention, f *nn.Forest, rows nn.Mat, heads int
 	return r
 }
 
-// backward takes d, the gradient by rotated, normalised queries and keys, and by values, to the rows as they came.
+// backward takes d, the gradient by rotated, normalised queries and keys, and by values, to the original rows.
 func (r *rotated) backward(t *Tape, d nn.Mat) {
 	a := r.a
 	dst, _ := Grad(r.rows)
@@ -65,10 +65,10 @@ func (r *rotated) backward(t *Tape, d nn.Mat) {
 	})
 }
 
-// stored is rows whose keys and values went into caches, where the attention of later passes may see them.
+// stored is rows whose keys and values were put into caches, where the attention of later passes may see them.
 type stored struct {
 	rotated
-	d nn.Mat // the gradient by rotated keys, and by values, from passes after their own; nothing where no pass saw them
+	d nn.Mat // the gradient with respect to rotated keys, and to values, from later passes; empty if no pass saw them
 }
 
 // cached is a layer of a cache.
@@ -77,7 +77,7 @@ type cached struct {
 	layer int
 }
 
-// store lists rows under the caches they went to, in place of those that they overwrote there.
+// store lists rows under the caches that hold them, in place of the rows that they overwrote there.
 func (t *Tape) store(r *stored, layer int) {
 	for _, own := range r.f.Segments() {
 		at := cached{own.Cache, layer}
@@ -87,7 +87,7 @@ func (t *Tape) store(r *stored, layer int) {
 	}
 }
 
-// seenBy lists the rows of earlier passes that those of a sequence may see, and makes room for their gradients.
+// seenBy lists the rows of earlier passes that a sequence's rows may see, and makes room for their gradients.
 func (t *Tape) seenBy(s *nn.Segment, layer int) []*stored {
 	var seen []*stored
 	for _, r := range t.stored[cached{s.Cache, layer}] {
@@ -103,7 +103,7 @@ func (t *Tape) seenBy(s *nn.Segment, layer int) []*stored {
 	return seen
 }
 
-// segment is the rows' part that went to a cache.
+// segment returns the part of the rows that went to a cache.
 func (r *stored) segment(c *nn.Cache) *nn.Segment {
 	for i, s := range r.f.Segments() {
 		if s.Cache == c {
@@ -113,8 +113,8 @@ func (r *stored) segment(c *nn.Cache) *nn.Segment {
 	panic("autograd: rows of another cache") // store lists rows under their own
 }
 
-// add takes the gradient of one head by the rows of a sequence that s's rows saw before themselves:
-// dk and dv hold Dim numbers for each.
+// add takes the gradient of one head with respect to the rows of a sequence that s's rows saw
+// before themselves: dk and dv hold Dim numbers for each.
 func (r *stored) add(s *nn.Segment, head int, dk, dv []float32) {
 	dim, own := r.a.Dim, r.segment(s.Cache)
 	for j := range min(own.Rows, s.From-own.From) {
@@ -124,7 +124,7 @@ func (r *stored) add(s *nn.Segment, head int, dk, dv []float32) {
 	}
 }
 
-// keysRecord is keys and values of rows that are no queries.
+// keysRecord is keys and values of rows that are not queries.
 type keysRecord struct{ stored }
 
 func (t recorder) Keys(a *nn.Attention, layer int, f *nn.Forest, kv nn.Mat) {

@@ -12,8 +12,8 @@ import (
 type linearRecord struct {
 	src   nn.Source
 	in    nn.Mat // the source as it entered the products: n × in
-	x     nn.Mat // a copy of src.X when it is normalised (the residual stream is overwritten later), else src.X
-	with  nn.Mat // the same of src.With
+	x     nn.Mat // a copy of src.X if it is normalised (the residual stream is overwritten later), else src.X
+	with  nn.Mat // the same for src.With
 	projs []nn.Proj
 }
 
@@ -35,7 +35,7 @@ func (t *Tape) newLinear(src nn.Source, projs []nn.Proj) *linearRecord {
 	return r
 }
 
-// keepNormed is a copy of x, which may be overwritten, where the gradient of its norm needs it; else x.
+// keepNormed returns a copy of x, which may be overwritten, if the gradient of its norm needs one; else x.
 func (t *Tape) keepNormed(norm *nn.Norm, x nn.Mat) nn.Mat {
 	if norm == nil {
 		return x
@@ -50,12 +50,12 @@ func (t *Tape) copyRows(dst, src nn.Mat) {
 	t.perRow(dst.Rows, func(i int) { copy(dst.Row(i), src.Row(i)) })
 }
 
-// madeInput says that what enters the product is made of X, and not X itself.
+// madeInput reports whether the product's input is computed from X rather than X itself.
 func (r *linearRecord) madeInput() bool {
 	return r.src.Norm != nil || r.src.Act != nn.None || r.src.With.Cols > 0
 }
 
-// needsInput says that the gradient goes on to the source.
+// needsInput reports whether the gradient continues to the source.
 func (r *linearRecord) needsInput() bool {
 	return r.src.X.Grad != nil || r.src.Norm != nil || r.src.With.Grad != nil || r.src.WithNorm != nil
 }
@@ -96,7 +96,7 @@ func (r *linearRecord) backward(t *Tape) {
 	}
 }
 
-// sourceBackward takes the gradient of a product's input back to what it was made of.
+// sourceBackward takes the gradient of a product's input back to the data from which it was made.
 func (r *linearRecord) sourceBackward(t *Tape, din nn.Mat) {
 	src, x := &r.src, r.x
 	switch {
@@ -123,7 +123,7 @@ func (r *linearRecord) sourceBackward(t *Tape, din nn.Mat) {
 	}
 }
 
-// finishBackward takes the gradient by results y of a product back to one by its sums.
+// finishBackward turns the gradient with respect to a product's results y into that with respect to its sums.
 func finishBackward(l *nn.Linear, dy, y []float32) {
 	if l.Cap != 0 {
 		for i, v := range y {
@@ -202,7 +202,7 @@ func (t *Tape) transposed(w *gemm.Matrix) *gemm.Matrix {
 	return m
 }
 
-// embedRecord is rows looked up.
+// embedRecord is rows that were looked up.
 type embedRecord struct {
 	p      *Param
 	tokens []int32
@@ -217,7 +217,7 @@ func (r *embedRecord) backward(t *Tape) {
 	}
 }
 
-// Embed looks rows up in the masters of a table that is trained.
+// Embed looks rows up in the masters of a trained table.
 func (t recorder) Embed(table nn.Table, tokens []int32, dst nn.Mat) bool {
 	w, ok := table.(*gemm.Matrix)
 	if !ok || t.params.Of(w) == nil {

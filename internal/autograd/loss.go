@@ -2,24 +2,24 @@ package autograd
 
 import "github.com/grovellm/grove/internal/nn"
 
-// Targets is what a head's rows should predict.
+// Targets are the tokens that a head's rows should predict.
 type Targets struct {
-	Token  []int32   // per row, the right token; a row of −1 counts for nothing
+	Token  []int32   // per row, the right token; a row with −1 does not count
 	Weight []float32 // per row; nil: 1 each
 
 	// Teacher fills q, (to−from) × vocabulary, with another model's logits for rows [from, to). The
-	// loss is then (1−Share)·cross-entropy + Share·KL(softmax q ‖ p): distillation by forward KL. With Soft, in
-	// its place, the divergence and the distributions are those of Soft.
+	// loss is then (1−Share)·cross-entropy + Share·KL(softmax q ‖ p): distillation by forward KL.
+	// If Soft is set, its divergence and distributions are used instead.
 	Teacher func(from, to int, q nn.Mat)
 	Soft    *Soft
 	Share   float32
 
-	Plus     *Plus     // more is added to the logits; nil: nothing
-	Selector *Selector // scores the likeliest tokens anew, which adds to the loss; nil: none
-	Rows     []RowLoss // what became of each row, if there is room for it
+	Plus     *Plus     // is added to the logits; nil: nothing
+	Selector *Selector // rescores the likeliest tokens, which adds to the loss; nil: none
+	Rows     []RowLoss // receives the outcome of each row, if it has room
 }
 
-// Plus is a product that is added to a head's logits: rows of X, by By.
+// Plus is a product that is added to a head's logits: rows of X times By.
 type Plus struct {
 	X  nn.Mat
 	By *nn.Linear
@@ -28,9 +28,9 @@ type Plus struct {
 // Loss is the outcome of a loss over some rows.
 type Loss struct {
 	Sum     float64 // Σ weight · loss, in nats
-	Hard    float64 // Σ weight · cross-entropy of the right tokens alone
+	Hard    float64 // Σ weight · cross-entropy of the right tokens
 	Weight  float64
-	Rows    int // that count
+	Rows    int // that have a token
 	Correct int // rows whose most likely token is the right one
 }
 
@@ -43,13 +43,13 @@ func (l *Loss) Add(o Loss) {
 	l.Correct += o.Correct
 }
 
-// lossRows is the number of rows whose logits live at a time: 256 rows of 16,384 logits are
-// 16 MiB, which stay in the last cache between the product and the gradient.
+// lossRows is the number of rows whose logits exist at a time: 256 rows of 16,384 logits are 16
+// MiB, which stay in the last-level cache between the product and the gradient.
 const lossRows = 256
 
 // CrossEntropy computes the softmax cross-entropy of head·source against the targets; scale
-// multiplies its gradient (1 over the rows of a batch, say). Logits are made, and while the tape is attached taken back
-// to the source, a few rows at a time.
+// multiplies its gradient (for example, 1 over the rows of a batch). Logits are computed and, while
+// the tape is attached, taken back to the source, a few rows at a time.
 func (t *Tape) CrossEntropy(src nn.Source, head *nn.Linear, targets Targets, scale float32) Loss {
 	n := src.X.Rows
 	l := &lossPass{t: t, head: head, targets: targets, scale: scale, outcome: make([]RowLoss, n),
@@ -86,7 +86,7 @@ func (t *Targets) weight(i int) float32 {
 	return t.Weight[i]
 }
 
-// lossRecord takes the gradient of a head's source, made along with the loss, further back.
+// lossRecord takes the gradient of a head's source, computed along with the loss, further back.
 type lossRecord struct {
 	head *linearRecord
 	din  nn.Mat
@@ -98,7 +98,7 @@ func (r *lossRecord) backward(t *Tape) {
 	}
 }
 
-// lossPass is a call of CrossEntropy.
+// lossPass is one call of CrossEntropy.
 type lossPass struct {
 	t       *Tape
 	head    *nn.Linear
@@ -112,8 +112,8 @@ type lossPass struct {
 // RowLoss is the outcome of a row.
 type RowLoss struct {
 	Loss       float64
-	Divergence float64 // from the teacher's distribution, where there is one
-	Correct    bool    // the most likely token, or the one that the selector puts first, is the right one
+	Divergence float64 // from the teacher's distribution, if there is one
+	Correct    bool    // the most likely token, or the one that the selector ranks first, is the right one
 
 	hard float64
 }
@@ -198,8 +198,8 @@ func (l *lossPass) part(src nn.Source, from, to int) {
 	}
 }
 
-// plus adds the targets' product to the logits. Where a gradient goes back through the head's cap,
-// it returns what they were before.
+// plus adds the targets' product to the logits. If a gradient goes back through the head's cap, it
+// returns the logits before the addition.
 func (l *lossPass) plus(logits nn.Mat, from, to int, attached bool) (capped nn.Mat) {
 	capped = logits
 	if attached && l.head.Cap != 0 {

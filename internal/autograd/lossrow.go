@@ -7,31 +7,31 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Divergence is how far a row's distribution p is from the teacher's q.
+// Divergence is a measure of how far a row's distribution p is from the teacher's q.
 type Divergence uint8
 
 const (
-	ForwardKL      Divergence = iota // KL(q ‖ p): p covers all that q may say
-	ReverseKL                        // KL(p ‖ q): p keeps to what q would say
-	TotalVariation                   // ½ Σ|p − q|: how often a draft of p is not taken by q
+	ForwardKL      Divergence = iota // KL(q ‖ p): p covers everything likely under q
+	ReverseKL                        // KL(p ‖ q): p avoids what is unlikely under q
+	TotalVariation                   // ½ Σ|p − q|: how often a draft from p is rejected by q
 )
 
-// Soft is distributions to learn from. Several rows may share one: those of different blocks that
-// predict the same place of a text, whose distribution is then made once.
+// Soft is distributions to learn from. Several rows may share one: rows of different blocks that
+// predict the same place in a text, whose distribution is then computed once.
 type Soft struct {
 	Divergence Divergence
-	// of both distributions; the divergence counts Temperature² times, so that its gradient stays as large
+	// of both distributions; the divergence is multiplied by Temperature², so that its gradient stays as large
 	Temperature float32
-	Row         []int32 // of each row of the loss, the number of its distribution
+	Row         []int32 // for each row of the loss, the number of its distribution
 
-	dist nn.Mat    // probabilities; with ReverseKL their logarithms
+	dist nn.Mat    // probabilities; their logarithms with ReverseKL
 	self []float64 // ForwardKL: Σ q·log q
 }
 
-// plainSoft is for distributions that come with their rows.
+// plainSoft is for distributions that are passed along with their rows.
 var plainSoft = Soft{Temperature: 1}
 
-// Reset makes room for so many distributions over a vocabulary.
+// Reset makes room for the given number of distributions over a vocabulary.
 func (s *Soft) Reset(rows, vocab int) {
 	if n := rows * vocab; cap(s.dist.Data) < n {
 		s.dist.Data = make([]float32, n)
@@ -43,7 +43,7 @@ func (s *Soft) Reset(rows, vocab int) {
 	s.self = s.self[:rows]
 }
 
-// Fill makes distributions from number at on, one for each row of src, of what head puts out.
+// Fill makes distributions numbered from at on, one for each row of src, from the outputs of head.
 func (s *Soft) Fill(e *nn.Exec, at int, src nn.Source, head *nn.Linear) {
 	dst := s.dist.Slice(at, at+src.X.Rows)
 	e.Linear(src, nn.Proj{Linear: head, Dst: dst})
@@ -65,7 +65,7 @@ func (s *Soft) Fill(e *nn.Exec, at int, src nn.Source, head *nn.Linear) {
 	})
 }
 
-// Best is the likeliest token of distribution i.
+// Best returns the likeliest token of distribution i.
 func (s *Soft) Best(i int) int32 { return int32(simd.ArgMax(s.dist.Row(i))) }
 
 func (s *Soft) of(row int) (q []float32, self float64) {
@@ -81,8 +81,8 @@ func distribution(q, t []float32) float64 {
 	return dot(q, t) - lse
 }
 
-// lossRow is the loss of one row. p holds its logits, and afterwards the loss's gradient by them; q
-// the teacher's distribution as soft says, if there is one; t is as long, for scratch.
+// lossRow is the loss of one row. p holds its logits, and afterwards the gradient with respect to them;
+// q, if there is one, the teacher's distribution in the form of soft; t is scratch of the same length.
 type lossRow struct {
 	p, q, t []float32
 	soft    *Soft
@@ -94,7 +94,7 @@ type lossRow struct {
 	RowLoss
 }
 
-// run computes the loss and, when wanted, turns the logits into its gradient,
+// run computes the loss and, if gradient is set, turns the logits into its gradient,
 // weight·scale·((1−share)·(p − onehot) + share·∂divergence).
 func (l *lossRow) run(gradient bool) {
 	if l.target < 0 {
@@ -128,8 +128,8 @@ func (l *lossRow) run(gradient bool) {
 	l.p[l.target] -= hard
 }
 
-// apart is run where the divergence has probabilities of its own, at a temperature, or reversed.
-// soft and hard are the weights of the two gradients.
+// apart is run where the divergence has its own probabilities, at a temperature, or reversed. soft
+// and hard are the weights of the two gradients.
 func (l *lossRow) apart(soft, hard float32, gradient bool) {
 	copy(l.t, l.p)
 	temperature := l.soft.Temperature
@@ -159,11 +159,11 @@ func (l *lossRow) apart(soft, hard float32, gradient bool) {
 		simd.Scale(l.p, hard)
 		l.p[l.target] -= hard
 	}
-	// T²·∂divergence by the logits: one T is lost to the logits' own scaling.
+	// T²·∂divergence by the logits: the scaling of the logits takes one T away.
 	simd.Axpy(l.p, soft*temperature, l.t)
 }
 
-// reverseKL returns KL(p ‖ q) = Σ p·(log p − log q) of logits p, and turns them into its gradient
+// reverseKL returns KL(p ‖ q) = Σ p·(log p − log q) for logits p, and turns them into its gradient
 // p·(log p − log q − KL).
 func reverseKL(p, logq []float32) float64 {
 	lse := simd.LogSumExp(p)
@@ -201,7 +201,7 @@ func sign(d float64) float64 {
 	return 1
 }
 
-// dot is Σ a·b: f32 within a part, f64 over all.
+// dot returns Σ a·b, summed in f32 within a part and in f64 overall.
 func dot(a, b []float32) float64 {
 	var sum float64
 	for len(a) > 0 {

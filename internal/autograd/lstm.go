@@ -4,7 +4,7 @@ import "github.com/grovellm/grove/internal/nn"
 
 func (t recorder) Cell(gates, before, h, c nn.Mat) { t.record(&cellRecord{gates, before, h, c}) }
 
-// cellRecord is states h and cells c of gates, which hold σ(i), σ(f), tanh(g) and σ(o) by now.
+// cellRecord is states h and cells c made from gates, which by then hold σ(i), σ(f), tanh(g) and σ(o).
 type cellRecord struct{ gates, before, h, c nn.Mat }
 
 func (r *cellRecord) backward(t *Tape) {

@@ -6,8 +6,8 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// normBackward adds to dx the gradient of norm(x), whose own is dy, and to dw and db those of
-// the norm's weights. With x̂ the normalised x, g = dy·w and n its width,
+// normBackward adds to dx the gradient of norm(x), given dy, and to dw and db the gradients of the
+// norm's weights. With x̂ the normalised x, g = dy·w and n its width,
 //
 //	dx = (g − x̂·Σ(g·x̂)/n [− Σg/n when centred]) / σ      dw += dy·x̂      db += dy
 //
@@ -55,8 +55,8 @@ func normBackward(n *nn.Norm, dx, dy, x, dw, db []float32) {
 	}
 }
 
-// normBackward adds to the gradient of rows that of norm(rows), d, and to those of the norm's
-// weights; without a norm d as it is. x is the rows as they were.
+// normBackward adds the gradient d of norm(rows) to the gradients of rows and of the norm's
+// weights; without a norm, it adds d unchanged. x is the original rows.
 func (t *Tape) normBackward(norm *nn.Norm, rows, x, d nn.Mat) {
 	dx, ok := Grad(rows)
 	if norm == nil {
@@ -76,7 +76,7 @@ func (t *Tape) normBackward(norm *nn.Norm, rows, x, d nn.Mat) {
 	})
 }
 
-// normRecord is rows normalised, or copied.
+// normRecord is normalised or copied rows.
 type normRecord struct {
 	norm   *nn.Norm
 	x, dst nn.Mat
@@ -92,7 +92,7 @@ func (r *normRecord) backward(t *Tape) {
 	if !ok {
 		return
 	}
-	if dx, _ := Grad(r.x); len(dx.Data) > 0 && &dx.Data[0] == &d.Data[0] { // in place: what came out is no more
+	if dx, _ := Grad(r.x); len(dx.Data) > 0 && &dx.Data[0] == &d.Data[0] { // in place: the output's gradient is used up
 		defer t.arena.release(t.arena.mark())
 		kept := t.plain(d.Rows, d.Cols)
 		t.copyRows(kept, d)
@@ -104,12 +104,12 @@ func (r *normRecord) backward(t *Tape) {
 	t.normBackward(r.norm, r.x, r.was, d)
 }
 
-// gradRows is the number of rows whose share of a weight's gradient is summed by one task.
-// Shares are then added in order, so that the sum does not depend on the workers.
+// gradRows is the number of rows whose share of a weight's gradient one task sums. Shares are then
+// added in order, so that the sum does not depend on the workers.
 const gradRows = 64
 
 // rowsInto runs f over chunks of rows, each with vectors of the given widths to add to (nil for a
-// width of zero), and adds those up into sums.
+// width of zero), and adds these up into sums.
 func (t *Tape) rowsInto(n int, sums [][]float32, f func(from, to int, part [][]float32)) {
 	chunks := (n + gradRows - 1) / gradRows
 	width := 0
@@ -140,7 +140,7 @@ func (t *Tape) rowsInto(n int, sums [][]float32, f func(from, to int, part [][]f
 	}
 }
 
-// gradOf is the gradient of a trained vector, nil for any other.
+// gradOf returns the gradient of a trained vector, nil for any other.
 func (t *Tape) gradOf(v []float32) []float32 {
 	if p := t.params.of(v); p != nil {
 		return p.Grad

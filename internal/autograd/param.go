@@ -8,14 +8,14 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Param is a tensor that is trained: master values in f32 and the gradient of the loss.
+// Param is a trained tensor: master values in f32 and the gradient of the loss.
 type Param struct {
 	Name       string
-	Rows, Cols int  // out × in of a matrix; 1 × n of a vector
+	Rows, Cols int  // out × in for a matrix; 1 × n for a vector
 	Vector     bool // a norm's weights or a bias: Shape has one dimension
 	Data, Grad []float32
 
-	w  *gemm.Matrix // a matrix as layers multiply by it
+	w  *gemm.Matrix // the packed matrix by which layers multiply
 	wt *gemm.Matrix // transposed, for the gradient of a product's input
 }
 
@@ -27,17 +27,17 @@ func (p *Param) Shape() []int {
 	return []int{p.Rows, p.Cols}
 }
 
-// Mat is the masters of a matrix.
+// Mat returns the masters of a matrix.
 func (p *Param) Mat() nn.Mat { return nn.Mat{Rows: p.Rows, Cols: p.Cols, Stride: p.Cols, Data: p.Data} }
 
-// GradMat is the gradient of a matrix.
+// GradMat returns the gradient of a matrix.
 func (p *Param) GradMat() nn.Mat {
 	return nn.Mat{Rows: p.Rows, Cols: p.Cols, Stride: p.Cols, Data: p.Grad}
 }
 
-// Params is the trained tensors of a network, in the order they were made. Layers are built of
-// what Matrix and Vector return, as they are built of loaded weights to serve; a [Tape]
-// finds the parameter behind each.
+// Params is the trained tensors of a network, in the order of creation. Layers are built from the
+// results of Matrix and Vector, as they are built from loaded weights for serving; a [Tape] finds
+// the parameter behind each.
 type Params struct {
 	kind   gemm.Type
 	list   []*Param
@@ -45,16 +45,16 @@ type Params struct {
 	vector map[*float32]*Param
 }
 
-// NewParams returns an empty list whose matrices are multiplied as t: F32, or BF16 with
-// products of rounded operands and sums and masters in f32.
+// NewParams returns an empty list whose matrices are multiplied as t: F32, or BF16 with products of
+// rounded operands but sums and masters in f32.
 func NewParams(t gemm.Type) *Params {
 	return &Params{kind: t, matrix: map[*gemm.Matrix]*Param{}, vector: map[*float32]*Param{}}
 }
 
-// Type is how matrices are multiplied.
+// Type is the type in which matrices are multiplied.
 func (p *Params) Type() gemm.Type { return p.kind }
 
-// Matrix adds a matrix of zeros, to be a Linear's W. It is multiplied as it was at the last Pack.
+// Matrix adds a matrix of zeros, to be a Linear's W. Products use its values at the last Pack.
 func (p *Params) Matrix(name string, out, in int) (*gemm.Matrix, error) {
 	w, err := gemm.New(p.kind, out, in)
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *Params) Matrix(name string, out, in int) (*gemm.Matrix, error) {
 	return w, nil
 }
 
-// Vector adds a vector of zeros, to be a norm's weights or a bias. It is always as it stands.
+// Vector adds a vector of zeros, to be a norm's weights or a bias. Its current values are always used.
 func (p *Params) Vector(name string, n int) []float32 {
 	q := &Param{Name: name, Rows: 1, Cols: n, Vector: true, Data: make([]float32, n), Grad: make([]float32, n)}
 	p.list = append(p.list, q)
@@ -78,7 +78,7 @@ func (p *Params) Vector(name string, n int) []float32 {
 	return q.Data
 }
 
-// All lists the parameters in the order they were made.
+// All lists the parameters in the order of creation.
 func (p *Params) All() []*Param { return p.list }
 
 // Count is the number of trained values.
@@ -107,7 +107,7 @@ func (p *Params) ZeroGrad() {
 	}
 }
 
-// Pack makes the products use the masters as they stand now.
+// Pack makes the products use the current masters.
 func (p *Params) Pack(m *Products) {
 	for _, q := range p.list {
 		if q.w != nil {
@@ -118,8 +118,8 @@ func (p *Params) Pack(m *Products) {
 	}
 }
 
-// each runs f for tasks 0 to n-1 on the pool. Closures are for training alone: serving
-// allocates nothing, and keeps its jobs.
+// each runs f for tasks 0 to n-1 on the pool. Closures are only for training: serving allocates
+// nothing and keeps its jobs.
 func each(pool *par.Pool, n int, f func(worker, task int)) { pool.Run(n, jobFunc(f)) }
 
 type jobFunc func(worker, task int)
@@ -135,7 +135,7 @@ func (t *Tape) perRow(n int, f func(i int)) {
 	})
 }
 
-// grow returns s with at least n elements, of undefined contents.
+// grow returns s with at least n elements; contents are undefined.
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n, n+n/4)

@@ -20,9 +20,9 @@ import (
 type Products struct {
 	pool    *par.Pool
 	kind    gemm.Type
-	packs   [2]*gemm.Matrix // operands packed on the way, by place in a product
+	packs   [2]*gemm.Matrix // operands packed on the fly, by place in a product
 	inputs  []gemm.Input
-	columns []float32 // an operand transposed on its way into panels
+	columns []float32 // an operand that is transposed before it is packed
 }
 
 // NewProducts returns products of operands of type t (F32 or BF16) on the pool's workers.
@@ -30,7 +30,7 @@ func NewProducts(pool *par.Pool, t gemm.Type) *Products {
 	return &Products{pool: pool, kind: t, packs: [2]*gemm.Matrix{gemm.Empty(t), gemm.Empty(t)}}
 }
 
-// Pool is where the products run.
+// Pool returns the pool on which the products run.
 func (m *Products) Pool() *par.Pool { return m.pool }
 
 // MulT computes dst = a·bᵀ.
@@ -64,7 +64,7 @@ func (m *Products) transposedMul(b nn.Mat, add bool, pairs ...[2]nn.Mat) {
 		}
 		rows := m.scratch(1, a.Cols, a.Rows)
 		m.packTransposed(rows, a)
-		// Tasks are squares of panels, so that even a narrow product has one for every worker.
+		// Tasks are squares of panels, so that even a narrow product has at least one for every worker.
 		const side = 4
 		across := (w.Panels() + side - 1) / side
 		each(m.pool, (rows.Panels()+side-1)/side*across, func(_, t int) {
@@ -74,7 +74,7 @@ func (m *Products) transposedMul(b nn.Mat, add bool, pairs ...[2]nn.Mat) {
 	}
 }
 
-// scratch returns a matrix to pack an operand in: that of a place in a product, in another shape.
+// scratch returns the matrix for packing the operand at a place in a product, in another shape.
 func (m *Products) scratch(place, out, in int) *gemm.Matrix {
 	w := m.packs[place]
 	if err := w.Resize(out, in); err != nil {
@@ -83,8 +83,8 @@ func (m *Products) scratch(place, out, in int) *gemm.Matrix {
 	return w
 }
 
-// inputRows is the number of rows of a product that share one reading of a panel: their part
-// of the operand stays in the second-level cache.
+// inputRows is the number of a product's rows that share one reading of a panel: their part of the
+// operand stays in the second-level cache.
 const inputRows = 128
 
 // mul computes dst = a·wᵀ.
@@ -93,7 +93,7 @@ func (m *Products) mul(dst nn.Mat, w *gemm.Matrix, a nn.Mat) {
 	if dst.Rows != n || dst.Cols != w.Out() || w.In() != k {
 		panic(fmt.Sprintf("autograd: product of %d×%d and %d×%d into %d×%d", n, k, w.In(), w.Out(), dst.Rows, dst.Cols))
 	}
-	// Rows so long that a part of them overflows the cache come in smaller parts.
+	// Rows so long that a part of them would overflow the cache are processed in smaller parts.
 	part := inputRows
 	for part > 16 && part*k > 128<<10 {
 		part /= 2
@@ -135,12 +135,12 @@ func transpose(dst []float32, stride int, a nn.Mat) {
 	}
 }
 
-// packTransposed packs the transpose of a as w; a is in × out.
+// packTransposed packs the transpose of a into w; a is in × out.
 func (m *Products) packTransposed(w *gemm.Matrix, a nn.Mat) {
 	each(m.pool, w.Panels(), func(_, p int) { w.PackTransposed(a.Data, a.Stride, p, p+1) })
 }
 
-// pack packs a as w; a is out × in.
+// pack packs a into w; a is out × in.
 func (m *Products) pack(w *gemm.Matrix, a nn.Mat) {
 	m.columns = grow(m.columns, a.Rows*a.Cols)
 	each(m.pool, w.Panels(), func(_, p int) {

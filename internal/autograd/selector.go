@@ -5,28 +5,28 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Selector scores the likeliest tokens of a row anew, as DFlash 2 does: the score of a token is its
-// logit and ⟨latent, S[token]⟩. It adds the cross-entropy over these tokens to the loss. Where the
-// right token is not among them, it takes the place of the last.
+// Selector rescores the likeliest tokens of a row, as DFlash 2 does: the score of a token is its
+// logit plus ⟨latent, S[token]⟩. It adds the cross-entropy over these tokens to the loss. If the
+// right token is not among them, it replaces the last one.
 type Selector struct {
-	Latent nn.Mat     // of each row
+	Latent nn.Mat     // one for each row
 	Token  *nn.Linear // S, a row for each token
-	Top    int        // tokens of a row
-	Weight float32    // of the cross-entropy beside the rest of the loss
+	Top    int        // tokens per row
+	Weight float32    // of the cross-entropy, relative to the rest of the loss
 }
 
-// choice is the tokens of a row that are scored, the likeliest first, and their scores: afterwards
-// the loss's gradient by these.
+// choice is the tokens of a row that are scored, the likeliest first, and their scores, which are
+// later replaced by the loss's gradient with respect to them.
 type choice struct {
 	tokens []int32
 	scores []float32
-	right  int  // where the right token is
+	right  int  // the place of the right token
 	given  bool // it was not among the likeliest
 	loss   float64
 	best   bool // the right token has the largest score, and was among them
 }
 
-// room is choices of so many rows; nil of no selector.
+// room returns choices for the given number of rows; nil if s is nil.
 func (s *Selector) room(rows int) []choice {
 	if s == nil {
 		return nil
@@ -34,7 +34,7 @@ func (s *Selector) room(rows int) []choice {
 	return make([]choice, rows)
 }
 
-// choose scores the tokens of a row, whose logits p holds.
+// choose scores the tokens of a row whose logits are p.
 func (c *choice) choose(s *Selector, row int, p []float32, target int32) {
 	c.tokens, c.scores = make([]int32, s.Top), make([]float32, s.Top)
 	n := simd.TopK(p, c.tokens, c.scores)
@@ -62,7 +62,7 @@ func (c *choice) choose(s *Selector, row int, p []float32, target int32) {
 	c.scores[c.right]--
 }
 
-// add adds the choice's loss, so many times, to that of the row, and its gradient to that of the row's logits.
+// add adds the choice's loss, times weight, to that of the row, and its gradient to that of the row's logits.
 func (c *choice) add(r *lossRow, weight float32) {
 	r.Loss += float64(weight) * c.loss
 	r.Correct = c.best
@@ -72,7 +72,7 @@ func (c *choice) add(r *lossRow, weight float32) {
 	}
 }
 
-// backward takes the gradients of the scores of rows from one on to the latents, and to S.
+// backward takes the gradients of the scores of rows, starting at row from, to the latents and to S.
 func (s *Selector) backward(t *Tape, from int, chosen []choice) {
 	d, carried := Grad(s.Latent)
 	words := t.params.Of(s.Token.W)

@@ -6,8 +6,8 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// SmoothL1 is the mean over columns of ½d² where |d| < 1 and |d| − ½ elsewhere, d being x − y: how
-// far states are from those they should be (Girshick, 2015). y is given. scale multiplies the
+// SmoothL1 is the mean over columns of ½d² where |d| < 1 and |d| − ½ elsewhere, where d is x − y:
+// the distance of states from their targets (Girshick, 2015). y is constant. scale multiplies the
 // gradient of the rows' sum.
 func (t *Tape) SmoothL1(x, y nn.Mat, scale float32) Loss {
 	rows := make([]float64, x.Rows)

@@ -6,15 +6,15 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Tape records the operations of an Exec so that the gradient of a loss can be walked back
-// through them. While it is attached, every matrix of [nn.Exec.Mat] is fresh memory with room for
-// its gradient, and an operation that overwrites its input first keeps what its gradient needs.
+// Tape records the operations of an Exec so that the gradient of a loss can be taken back through them.
+// While it is attached, every matrix of [nn.Exec.Mat] is fresh memory with room for its gradient, and
+// an operation that overwrites its input first saves the data that its gradient needs.
 //
 //	tape.Reset()             // forget the last step; its memory is used again
 //	... operations of the Exec, ending in tape.CrossEntropy ...
 //	tape.Backward()          // adds to the Grad of every Param
 //
-// Gradients are sums in a fixed order: the same bits on any number of workers.
+// Gradients are summed in a fixed order: the bits are the same for any number of workers.
 type Tape struct {
 	exec     *nn.Exec
 	params   *Params
@@ -25,13 +25,13 @@ type Tape struct {
 	stored   map[cached][]*stored          // rows in a cache's layer, in the order of their passes
 	attached bool
 
-	logits, teacher nn.Buffer // of a part of a loss, while detached
+	logits, teacher nn.Buffer // of one part of a loss, while detached
 }
 
-// record is an operation done, which can take the gradient from its outputs to its inputs.
+// record is a completed operation, which can take the gradient from its outputs to its inputs.
 type record interface{ backward(t *Tape) }
 
-// NewTape attaches a tape to e, whose trained tensors are those of p.
+// NewTape attaches a tape to e, whose trained tensors are those in p.
 func NewTape(e *nn.Exec, p *Params) *Tape {
 	t := &Tape{exec: e, params: p, products: NewProducts(e.Pool(), p.kind), frozen: map[*gemm.Matrix]*gemm.Matrix{},
 		stored: map[cached][]*stored{}}
@@ -39,7 +39,7 @@ func NewTape(e *nn.Exec, p *Params) *Tape {
 	return t
 }
 
-// Detach lets the Exec run without recording; Attach goes on.
+// Detach lets the Exec run without recording, until Attach.
 func (t *Tape) Detach() {
 	t.attached = false
 	t.exec.Record(nil)
@@ -51,13 +51,13 @@ func (t *Tape) Attach() {
 	t.exec.Record(recorder{t})
 }
 
-// recorder is a tape as an Exec knows it. Its methods stand beside the gradients of their operations.
+// recorder is a tape as a Recorder of an Exec. Its methods are next to the gradients of their operations.
 type recorder struct{ *Tape }
 
 var _ nn.Recorder = recorder{}
 
-// Grad returns the gradient of the loss by m, which [Tape.Backward] fills; ok is false for a matrix
-// that no tape made.
+// Grad returns the gradient of the loss with respect to m, which [Tape.Backward] fills; ok is false
+// for a matrix that no tape made.
 func Grad(m nn.Mat) (g nn.Mat, ok bool) {
 	return nn.Mat{Rows: m.Rows, Cols: m.Cols, Stride: m.Stride, Data: m.Grad}, m.Grad != nil
 }
@@ -65,10 +65,10 @@ func Grad(m nn.Mat) (g nn.Mat, ok bool) {
 // Products multiplies on the tape's kernels.
 func (t *Tape) Products() *Products { return t.products }
 
-// Forget lets go of what the tape keeps of a matrix that is not trained, which is to be packed anew.
+// Forget drops the data that the tape keeps for an untrained matrix, which is about to be packed anew.
 func (t *Tape) Forget(w *gemm.Matrix) { delete(t.frozen, w) }
 
-// Reset forgets what was recorded. Matrices made before are invalid.
+// Reset drops the recorded operations. Matrices made before become invalid.
 func (t *Tape) Reset() {
 	clear(t.records)
 	t.records = t.records[:0]
@@ -76,7 +76,7 @@ func (t *Tape) Reset() {
 	t.arena.reset()
 }
 
-// Backward walks back from the losses recorded, adding to the gradients of the parameters.
+// Backward goes back from the recorded losses, adding to the gradients of the parameters.
 func (t *Tape) Backward() {
 	for i := len(t.records) - 1; i >= 0; i-- {
 		t.records[i].backward(t)
@@ -94,7 +94,7 @@ func (t recorder) Mat(rows, cols int) nn.Mat {
 	return m
 }
 
-// pool is the workers.
+// pool returns the workers.
 func (t *Tape) pool() *par.Pool { return t.exec.Pool() }
 
 // plain returns a matrix without a gradient.
@@ -102,21 +102,21 @@ func (t *Tape) plain(rows, cols int) nn.Mat {
 	return nn.Mat{Rows: rows, Cols: cols, Stride: cols, Data: t.arena.take(rows * cols)}
 }
 
-// arena hands out memory that is given back all at once. Steps of the same shape take the same memory, so that a run
-// allocates in its first steps alone. It holds little more than the step took that took most.
+// arena hands out memory that is returned all at once. Steps of the same shape take the same memory, so
+// a run allocates only in its first steps. It holds little more than the largest step took.
 type arena struct {
 	slabs [][]float32
 	place arenaPlace
-	most  int // elements taken at a time, since the first step
+	most  int // the most elements taken at a time, since the first step
 }
 
-// arenaPlace is what comes next: from a slab on, of which some elements are used. Taken are the elements before it.
+// arenaPlace is the next free place: a slab and the number of its used elements. taken counts all elements before it.
 type arenaPlace struct{ slab, used, taken int }
 
 const slabSize = 4 << 20 // elements
 
-// reset takes all memory back. In place of several slabs it makes one that all fits in: steps that differ would each
-// leave some out, as too small, and add others.
+// reset takes all memory back. It replaces several slabs by one that holds everything: otherwise,
+// steps that differ would each skip some slabs as too small, and add others.
 func (a *arena) reset() {
 	a.place = arenaPlace{}
 	if len(a.slabs) > 1 {
@@ -140,7 +140,7 @@ func (a *arena) take(n int) []float32 {
 	return s
 }
 
-// mark and release bracket scratch of one operation.
+// mark and release enclose the scratch of one operation.
 func (a *arena) mark() arenaPlace { return a.place }
 
 func (a *arena) release(p arenaPlace) { a.place = p }

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// DrawAnchors draws n different places of the text with a number, from first to last, and returns
-// them in ascending order; fewer where there are fewer. Places where the text only
-// repeats itself, as a target's does at temperature 0, are taken with the share given: a head learns
-// soon to go on with them, and from each the same.
+// DrawAnchors draws n different places from first to last of the text with the given number, or
+// fewer if there are not as many, and returns them in ascending order. Places where the text only
+// repeats itself, as a target's text does at temperature 0, are included with the given share: a
+// head soon learns to continue repetitions, and each teaches it the same.
 func DrawAnchors(seed, number uint64, text []int32, first, last, block, n int, share float64) []int {
 	r := rand.New(rand.NewPCG(seed, number))
 	var all []int
@@ -29,11 +29,11 @@ func DrawAnchors(seed, number uint64, text []int32, first, last, block, n int, s
 	return all[:n]
 }
 
-// longestPeriod is the number of tokens that a repeated passage has at most.
+// longestPeriod is the most tokens in a repeated passage.
 const longestPeriod = 96
 
-// repeats reports whether the text after a place only repeats what came just before, not for the
-// first time.
+// repeats reports whether the text after a place only repeats the text just before it, and not for
+// the first time.
 func repeats(text []int32, at int) bool {
 	for period := 1; period <= min(longestPeriod, (at+1)/2); period++ {
 		i := len(text) - 1

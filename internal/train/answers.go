@@ -22,8 +22,8 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Answerer holds the conversation of a number: what the target said in it, turn by turn. Of a conversation that is of
-// no use it returns none.
+// Answerer returns the conversation with a number: the target's answers in it, turn by turn. It
+// returns none for a conversation that is of no use.
 type Answerer func(ctx context.Context, number int) ([]Conversation, error)
 
 // answered is a line of the file of answers.
@@ -32,17 +32,17 @@ type answered struct {
 	Talk []Conversation `json:"talk"`
 }
 
-// Answer makes the job's text of n conversations from number first on: many at a time, kept in
-// DIR/answers-SOURCE.jsonl as they come, so that an interrupted call goes on, and one for more of
-// them too. source tells apart who answers, and with what settings: what another says is in a file
-// of its own. key tells apart what the conversation of a number is made of.
+// Answer makes the job's text from n conversations, numbered from first on: many at a time, saved
+// to DIR/answers-SOURCE.jsonl as they arrive, so that an interrupted call can continue, or a later
+// one add more. source identifies who answers and with which settings: each source has its own
+// file. key identifies the input of the conversation with a number.
 func (j *Job) Answer(ctx context.Context, first, n, atOnce int, source string, key func(number int) string,
 	answer Answerer) error {
 	path := filepath.Join(j.Dir, "answers-"+Fingerprint("conversations", source)+".jsonl")
 	if err := os.MkdirAll(j.Dir, 0o777); err != nil {
 		return err
 	}
-	// A command for another head may write there too.
+	// A command for another head may also write to it.
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o666)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (j *Job) Answer(ctx context.Context, first, n, atOnce int, source string, k
 	if err := j.ask(ctx, first, n, answers, atOnce, key, answer, f); err != nil {
 		return err
 	}
-	j.Answers = []Conversation{} // there is such text, and no other
+	j.Answers = []Conversation{} // this text exists, and no other
 	none, said := 0, 0
 	seen := map[string]bool{}
 	for i := first; i < first+n; i++ {
@@ -63,7 +63,7 @@ func (j *Job) Answer(ctx context.Context, first, n, atOnce int, source string, k
 		for _, c := range talk {
 			text := Fingerprint(c.Tokens)
 			if seen[text] {
-				continue // another number came to the same text
+				continue // another number produced the same text
 			}
 			seen[text] = true
 			j.Answers = append(j.Answers, c)
@@ -77,7 +77,7 @@ func (j *Job) Answer(ctx context.Context, first, n, atOnce int, source string, k
 	return nil
 }
 
-// readAnswers returns the conversations of a file by their keys, and ends a line that a kill has cut short.
+// readAnswers returns a file's conversations by their keys, and ends a line that was cut short by a kill.
 func readAnswers(f *os.File) (map[string][]Conversation, error) {
 	b, err := io.ReadAll(f)
 	if err != nil {
@@ -96,7 +96,7 @@ func readAnswers(f *os.File) (map[string][]Conversation, error) {
 	return answers, err
 }
 
-// ask gets the answers that are missing, and appends them to a file.
+// ask requests the missing answers, and appends them to a file.
 func (j *Job) ask(ctx context.Context, first, n int, answers map[string][]Conversation, atOnce int,
 	key func(number int) string, answer Answerer, f *os.File) error {
 	var missing []int
@@ -152,9 +152,9 @@ func (j *Job) ask(ctx context.Context, first, n int, answers map[string][]Conver
 	return nil
 }
 
-// Server speaks OpenAI's protocol, and serves the model that a head is trained for.
+// Server speaks OpenAI's protocol and serves the model for which a head is trained.
 type Server struct {
-	URL       string // up to and without /v1
+	URL       string // without /v1
 	Key       string // sent as a bearer token; "": none
 	Tokenizer *tokenizer.Tokenizer
 
@@ -163,7 +163,7 @@ type Server struct {
 	err   error
 }
 
-// Continue asks the server to continue a prompt, and reports whether it came to an end by itself.
+// Continue asks the server to continue a prompt, and reports whether the text ended by itself.
 func (s *Server) Continue(ctx context.Context, prompt []int32, most int, temperature float32,
 	seed uint64) (answer []int32, ended bool, err error) {
 	s.once.Do(func() { s.model, s.err = s.firstModel(ctx) })
@@ -176,7 +176,7 @@ func (s *Server) Continue(ctx context.Context, prompt []int32, most int, tempera
 		Choices []struct {
 			Text   string  `json:"text"`
 			Finish string  `json:"finish_reason"`
-			Tokens []int32 `json:"token_ids"` // of grove, vLLM and SGLang: the text alone lacks special tokens
+			Tokens []int32 `json:"token_ids"` // of grove, vLLM and SGLang: the text lacks special tokens
 		} `json:"choices"`
 		Error json.RawMessage `json:"error"`
 	}
@@ -196,14 +196,14 @@ func (s *Server) Continue(ctx context.Context, prompt []int32, most int, tempera
 		return c.Tokens[:min(most, len(c.Tokens))], c.Finish == "stop", nil
 	}
 	answer = s.Tokenizer.Encode(c.Text, tokenizer.EncodeOptions{})
-	if s.Tokenizer.Decode(answer, tokenizer.DecodeOptions{Continue: true}) != c.Text { // a space went before the text
+	if s.Tokenizer.Decode(answer, tokenizer.DecodeOptions{Continue: true}) != c.Text { // a space was added before the text
 		line := s.Tokenizer.Encode("\n", tokenizer.EncodeOptions{})
 		answer = s.Tokenizer.Encode("\n"+c.Text, tokenizer.EncodeOptions{})[len(line):]
 	}
 	return answer[:min(most, len(answer))], c.Finish == "stop" && len(answer) <= most, nil
 }
 
-// firstModel is the name of the first model that the server lists.
+// firstModel returns the name of the first model that the server lists.
 func (s *Server) firstModel(ctx context.Context) (string, error) {
 	var list struct {
 		Data []struct {
@@ -214,7 +214,7 @@ func (s *Server) firstModel(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%q is no address of a server: want one such as http://localhost:8080", s.URL)
 	}
 	_, err := s.send(ctx, s.base()+"/v1/models", nil, &list)
-	if nobody := new(url.Error); err != nil && !errors.As(err, &nobody) { // the server is there, and busy or loading
+	if nobody := new(url.Error); err != nil && !errors.As(err, &nobody) { // the server is there, but busy or loading
 		err = s.post(ctx, "/v1/models", nil, &list)
 	}
 	if err != nil {
@@ -226,10 +226,10 @@ func (s *Server) firstModel(ctx context.Context) (string, error) {
 	return list.Data[0].ID, nil
 }
 
-// base is the address without /v1.
+// base returns the address without /v1.
 func (s *Server) base() string { return strings.TrimSuffix(strings.TrimSuffix(s.URL, "/"), "/v1") }
 
-// post sends a request, a GET where it is nil, again while the server is busy, and decodes the
+// post sends a request, or a GET if it is nil, repeats it while the server is busy, and decodes the
 // reply.
 func (s *Server) post(ctx context.Context, path string, request, reply any) error {
 	const attempts = 8
@@ -246,8 +246,8 @@ func (s *Server) post(ctx context.Context, path string, request, reply any) erro
 	}
 }
 
-// send sends a request once. After an error wait says how long to wait before the next attempt: 0:
-// as usual; below 0: another makes no sense.
+// send sends a request once. After an error, wait is the time until the next attempt; 0: the usual
+// time; below 0: another attempt is pointless.
 func (s *Server) send(ctx context.Context, url string, request, reply any) (wait time.Duration, err error) {
 	method, body := http.MethodGet, io.Reader(nil)
 	if request != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// HeldBudget is the nodes of a tree that held-out text is drafted with, the root included.
+// HeldBudget is the number of nodes, including the root, of the tree with which held-out text is drafted.
 const HeldBudget = 64
 
-// HeldTree is what measures on the way call that tree.
+// HeldTree is the name of that tree in interim measures.
 var HeldTree = fmt.Sprintf("tree of %d", HeldBudget)
 
-// Blocks is what a head that drafts all depths in one pass makes of held-out text.
+// Blocks is the result on held-out text of a head that drafts all depths in one pass.
 type Blocks struct {
 	Loss autograd.Loss
 
@@ -34,7 +34,7 @@ type heldShape struct {
 	*onepass.Shape
 }
 
-// NewBlocks measures blocks of so many depths.
+// NewBlocks measures blocks of the given number of depths.
 func NewBlocks(depths int) (*Blocks, error) {
 	m := &Blocks{right: make([]int, depths)}
 	for _, s := range []struct{ name, shape string }{{"chain", onepass.Chain}, {HeldTree, onepass.DDTree}} {
@@ -48,8 +48,8 @@ func NewBlocks(depths int) (*Blocks, error) {
 	return m, nil
 }
 
-// Rank lists for every row its likeliest tokens, as many as a shape looks at. tokens are those of a
-// draft vocabulary of a target with so many; nil: it is the whole one.
+// Rank lists for every row its likeliest tokens, as many as a shape considers. tokens are those of
+// a draft vocabulary, for a target with vocab tokens; nil: it is the whole vocabulary.
 func (m *Blocks) Rank(e *nn.Exec, src nn.Source, head *nn.Linear, tokens []int32, vocab int) [][]sample.Candidate {
 	n := 1
 	for _, s := range m.shapes {
@@ -68,8 +68,8 @@ func (m *Blocks) Rank(e *nn.Exec, src nn.Source, head *nn.Linear, tokens []int32
 	return ranked
 }
 
-// EachLogits computes the logits of a source's rows in memory of buf, and calls do with those of each row, on all
-// workers. Rows' logits live a few at a time.
+// EachLogits computes the logits of a source's rows in the memory of buf, and calls do with those
+// of each row, on all workers. Only a few rows' logits exist at a time.
 func EachLogits(e *nn.Exec, buf *nn.Buffer, src nn.Source, head *nn.Linear, do func(worker, row int, logits []float32)) {
 	const part = 256
 	x, at := src.X, src.At
@@ -120,7 +120,7 @@ func (m *Blocks) Add(text []int32, first int, levels [][][]sample.Candidate) {
 	}
 }
 
-// Figures are τ of every shape, and the share of right first guesses by depth.
+// Figures reports τ of every shape, and the share of right first guesses by depth.
 func (m *Blocks) Figures(figure func(name string, v float64)) {
 	for s, shape := range m.shapes {
 		figure(shape.name, m.tokens[s]/m.rounds[s])

@@ -17,11 +17,11 @@ import (
 )
 
 // A checkpoint is a safetensors file: for every parameter its masters (w.NAME) and the optimiser's
-// state (m.NAME, v.NAME), with the rest of the state as JSON in the metadata. It is written whole
-// or not at all, and the one before it stays until the next is written.
+// state (m.NAME, v.NAME), with the rest of the state as JSON in the metadata. It is written
+// completely or not at all, and the previous one stays until the next is written.
 
-// state is what a run goes on from, besides the tensors. Data position and random numbers are
-// functions of the step and the seed.
+// state is the data from which a run continues, besides the tensors. Data position and random
+// numbers are functions of the step and the seed.
 type state struct {
 	Step    int     `json:"step"`
 	Recipe  string  `json:"recipe"` // Fingerprint of everything that the outcome depends on
@@ -33,7 +33,7 @@ type state struct {
 
 const checkpointPrefix, checkpointSuffix = "checkpoint-", ".safetensors"
 
-// keepCheckpoints is how many of the newest checkpoints stay.
+// keepCheckpoints is how many of the newest checkpoints are kept.
 const keepCheckpoints = 2
 
 func checkpointPath(dir string, step int) string {
@@ -59,7 +59,7 @@ func checkpoints(dir string) ([]string, error) {
 	return found, nil
 }
 
-// save writes a checkpoint and removes all but the last ones.
+// save writes a checkpoint and removes all except the last ones.
 func (o *optimizer) save(dir string, s state) error {
 	w := safetensors.NewWriter()
 	b, err := json.Marshal(s)
@@ -82,7 +82,7 @@ func (o *optimizer) save(dir string, s state) error {
 			return err
 		}
 	}
-	// Parts of files that a kill left behind.
+	// Partial files left behind by a kill.
 	parts, _ := filepath.Glob(filepath.Join(dir, checkpointPrefix+"*.tmp-*"))
 	for _, path := range parts {
 		os.Remove(path)
@@ -90,7 +90,7 @@ func (o *optimizer) save(dir string, s state) error {
 	return nil
 }
 
-// load restores the newest checkpoint of the folder; ok is false when there is none.
+// load restores the newest checkpoint in the folder; ok is false if there is none.
 func (o *optimizer) load(dir, recipe string) (s state, ok bool, err error) {
 	found, err := checkpoints(dir)
 	if err != nil || len(found) == 0 {

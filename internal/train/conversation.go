@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// Conversation is a text whose end the target said: its tokens from From to the last are what a head learns, the
-// others are given. Of a conversation of several turns each answer makes one, which ends with it, so that every
-// answer is a row of attention of its own and sees what came before it alone.
+// Conversation is a text whose end comes from the target: a head learns its tokens from From to the
+// last, the others are given. In a conversation of several turns, each answer makes one Conversation,
+// which ends with it, so every answer is its own row of attention and sees only what came before it.
 type Conversation struct {
 	Tokens []int32 `json:"tokens"`
 	From   int     `json:"from"`
-	Greedy bool    `json:"greedy,omitempty"` // said at temperature 0
+	Greedy bool    `json:"greedy,omitempty"` // generated at temperature 0
 }
 
-// Places are the first and the last token of a text after which a head learns what comes next.
+// Places returns the first and the last token of a text after which a head learns the next token.
 func (c *Conversation) Places() (first, last int) { return max(c.From-1, 1), len(c.Tokens) - 2 }
 
-// Draw draws places of the text with a number as DrawAnchors does: of those that a head may learn after, none before
-// least.
+// Draw draws places of the text with a number, as DrawAnchors does: those after which a head may
+// learn, none before least.
 func (c *Conversation) Draw(seed uint64, number, least, block, n int, share float64) []int {
 	first, last := c.Places()
 	return DrawAnchors(seed<<32+uint64(len(c.Tokens)), uint64(number), c.Tokens, max(first, min(least, last)),
 		last, block, n, share)
 }
 
-// TokensOf are the tokens of some texts.
+// TokensOf returns the tokens of some texts.
 func TokensOf(texts []Conversation) (list [][]int32) {
 	for _, t := range texts {
 		list = append(list, t.Tokens)
@@ -37,8 +37,8 @@ func TokensOf(texts []Conversation) (list [][]int32) {
 	return list
 }
 
-// PartsOf cuts texts into parts [from, to) of one length, at most so many texts in a part: each part is one forward
-// and one backward pass.
+// PartsOf cuts texts into parts [from, to) of equal lengths, with at most most texts in a part:
+// each part is one forward and one backward pass.
 func PartsOf(texts []Conversation, most int) iter.Seq2[int, int] {
 	return func(yield func(from, to int) bool) {
 		for from := 0; from < len(texts); {
@@ -54,18 +54,18 @@ func PartsOf(texts []Conversation, most int) iter.Seq2[int, int] {
 	}
 }
 
-// deck deals conversations: each once an epoch, in an order of the epoch's own, in which those of one length come
-// together, so many at a time, where there are such.
+// deck deals conversations: each once per epoch, in an order specific to the epoch, with
+// conversations of equal length grouped, up to together at a time.
 type deck struct {
 	list     []Conversation // by length
 	together int
 	seed     uint64
 
-	epoch int // whose order is at hand
+	epoch int // the epoch of the current order
 	order []int
 }
 
-// newDeck deals the conversations in which there is something to learn.
+// newDeck deals the conversations that contain something to learn.
 func newDeck(all []Conversation, together int, seed uint64) (*deck, error) {
 	d := &deck{together: together, seed: seed, epoch: -1}
 	for i := range all {
@@ -80,7 +80,7 @@ func newDeck(all []Conversation, together int, seed uint64) (*deck, error) {
 	return d, nil
 }
 
-// text is the n-th that is dealt.
+// text returns the n-th conversation that is dealt.
 func (d *deck) text(n int) *Conversation {
 	if epoch := n / len(d.list); epoch != d.epoch {
 		d.shuffle(epoch)
@@ -92,7 +92,7 @@ func (d *deck) shuffle(epoch int) {
 	d.epoch = epoch
 	d.order = d.order[:0]
 	r := rand.New(rand.NewPCG(d.seed, uint64(epoch)))
-	// Of one length, other conversations come together in every epoch.
+	// Every epoch groups different conversations of equal length.
 	mixed := r.Perm(len(d.list))
 	slices.SortStableFunc(mixed, func(a, b int) int { return cmp.Compare(len(d.list[a].Tokens), len(d.list[b].Tokens)) })
 	var sorted []Conversation
@@ -108,10 +108,10 @@ func (d *deck) shuffle(epoch int) {
 	}
 }
 
-// fingerprint tells what is dealt apart from what other conversations or seeds give.
+// fingerprint identifies the dealt texts: other conversations or seeds have another one.
 func (d *deck) fingerprint() string { return Fingerprint(d.list, fmt.Sprint(d.together, d.seed)) }
 
-// meanLength is the mean number of tokens of the conversations.
+// meanLength returns the mean number of tokens in the conversations.
 func (d *deck) meanLength() int {
 	tokens := 0
 	for _, c := range d.list {
@@ -120,10 +120,10 @@ func (d *deck) meanLength() int {
 	return tokens / len(d.list)
 }
 
-// holdOut takes some conversations of each temperature out of a list, to measure on, and returns them by a name for the
-// temperature, and the rest: those that neither are one of these nor go on with one.
+// holdOut takes some conversations of each temperature out of a list, for measuring, and returns them under a name
+// for the temperature, and the rest: conversations that are neither one of these nor a continuation of one.
 func holdOut(all []Conversation, most int) (held []HeldText, rest []Conversation) {
-	const part = 23 // one of so many is held out: a prime, so that temperatures taken in turn all are
+	const part = 23 // one in this many is held out: a prime, so that alternating temperatures all are
 	held = []HeldText{{Name: "T=0"}, {Name: "T=1"}}
 	for i, c := range all {
 		t := &held[1]
@@ -143,12 +143,12 @@ func holdOut(all []Conversation, most int) (held []HeldText, rest []Conversation
 	return slices.DeleteFunc(held, func(t HeldText) bool { return len(t.Texts) == 0 }), rest
 }
 
-// continues reports whether a conversation goes on with another.
+// continues reports whether a conversation continues another.
 func continues(first, then Conversation) bool {
 	return len(then.Tokens) > len(first.Tokens) && slices.Equal(first.Tokens, then.Tokens[:len(first.Tokens)])
 }
 
-// describeConversations is a table of what a head learns from.
+// describeConversations returns a table of a head's training conversations.
 func describeConversations(all []Conversation) string {
 	var given, said, count [2]int // by temperature, those above 0 first
 	for _, c := range all {

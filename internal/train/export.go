@@ -29,7 +29,7 @@ func (n *Network) WriteGGUF(path, name string, vocabulary *gguf.File, t tensor.T
 	return writeGGUF(path, name, &c, nil, n.Params, vocabulary, t)
 }
 
-// ExportModel is Export of a model of a shape whose layers are params: all else is as the target's file has it.
+// ExportModel is Export for a model of a shape whose layers are params: everything else is as in the target's file.
 func (c *Corpus) ExportModel(dir, name, about string, shape *model.Config, params *autograd.Params) error {
 	var rest []tensor.Tensor
 	for _, t := range c.vocabulary.Tensors {
@@ -47,7 +47,7 @@ func (c *Corpus) ExportModel(dir, name, about string, shape *model.Config, param
 	})
 }
 
-// writeGGUF writes a model as GGUF: tensors that are as they are, and parameters, as Network.WriteGGUF does.
+// writeGGUF writes a model as GGUF: unchanged tensors, and parameters as Network.WriteGGUF does.
 func writeGGUF(path, name string, c *model.Config, rest []tensor.Tensor, params *autograd.Params,
 	vocabulary *gguf.File, t tensor.Type) error {
 	w := new(gguf.Writer)
@@ -68,8 +68,8 @@ func writeGGUF(path, name string, c *model.Config, rest []tensor.Tensor, params 
 	return w.WriteFile(path)
 }
 
-// Encode is parameters as files have them: matrices of a type, vectors and matrices whose rows are not whole blocks in
-// F32.
+// Encode returns parameters as stored in files: matrices in a type, but vectors and matrices whose
+// rows are not whole blocks in F32.
 func Encode(params *autograd.Params, t tensor.Type) (weights []tensor.Tensor, err error) {
 	for _, p := range params.All() {
 		kind := t
@@ -85,7 +85,7 @@ func Encode(params *autograd.Params, t tensor.Type) (weights []tensor.Tensor, er
 	return weights, nil
 }
 
-// WriteFolder writes the network as a Hugging Face folder: config.json and model.safetensors in
+// WriteFolder writes the network as a Hugging Face folder: config.json and model.safetensors, in
 // f32.
 func (n *Network) WriteFolder(dir string, eos int32) error {
 	c := n.Shape.Config()
@@ -133,7 +133,7 @@ func (n *Network) Load(path string) error {
 	return nil
 }
 
-// openWeights opens a folder or a checkpoint; named says what it calls a parameter.
+// openWeights opens a folder or a checkpoint; named returns its name for a parameter.
 func openWeights(path string) (f *safetensors.File, named func(string) string, err error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		f, err := safetensors.OpenFolder(path)

@@ -15,19 +15,19 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Features keeps what a target computes of texts on disk, for the next head of the target over the
-// same texts, another run, and held-out text. A file has the rows that one layer puts out for one
-// text, as F32 with a checksum: what is read is what would be computed, to the bit. A file that a kill
-// left half written is computed again.
+// Features keeps a target's results for texts on disk, for the next head of the target over the
+// same texts, another run, and held-out text. A file has the rows that one layer outputs for one
+// text, as F32 with a checksum: reading gives the same bits as computing. A file left half written
+// by a kill is computed again.
 type Features struct {
 	dir         string
 	used, limit int64
-	note        func(string) // told once that a file could not be written; none is written after it
+	note        func(string) // called once when a file could not be written; none is written after it
 	failed      bool
 }
 
-// OpenFeatures opens a folder of features, which may take so many bytes. Where it is full, the files
-// that were not read for the longest time go, until a quarter is free. note is told why no more are kept.
+// OpenFeatures opens a folder of features, which may take limit bytes. If it is full, the files that
+// have gone unread longest are removed until a quarter is free. note is told why no more are kept.
 func OpenFeatures(dir string, limit int64, note func(string)) (*Features, error) {
 	f := &Features{dir: dir, limit: limit, note: note}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -60,7 +60,7 @@ func OpenFeatures(dir string, limit int64, note func(string)) (*Features, error)
 	return f, nil
 }
 
-// path is the file of a text and a layer of a target.
+// path returns the file of a text and a layer of a target.
 func (f *Features) path(target string, text []int32, layer int) string {
 	b := binary.LittleEndian.AppendUint32([]byte(target), uint32(layer))
 	for _, t := range text {
@@ -72,7 +72,7 @@ func (f *Features) path(target string, text []int32, layer int) string {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// read fills the rows of a file in, and reports whether it was there, and whole.
+// read fills rows from a file, and reports whether it existed and was complete.
 func (f *Features) read(path string, rows nn.Mat) bool {
 	b, err := os.ReadFile(path)
 	end := 4 * rows.Rows * rows.Cols
@@ -91,11 +91,11 @@ func (f *Features) read(path string, rows nn.Mat) bool {
 		}
 	}
 	now := time.Now()
-	_ = os.Chtimes(path, now, now) // it only says which files go first
+	_ = os.Chtimes(path, now, now) // the time only determines which files are removed first
 	return true
 }
 
-// write keeps rows in a file, if there is room and it is not there yet.
+// write saves rows to a file, if there is room and it does not exist yet.
 func (f *Features) write(path string, rows nn.Mat) {
 	size := int64(4*rows.Rows*rows.Cols + 4)
 	if f.failed || f.used+size > f.limit {
@@ -106,7 +106,7 @@ func (f *Features) write(path string, rows nn.Mat) {
 	}
 	b := make([]byte, 0, size)
 	for i := range rows.Rows {
-		b, _ = binary.Append(b, binary.LittleEndian, rows.Row(i)) // of floats it does not fail
+		b, _ = binary.Append(b, binary.LittleEndian, rows.Row(i)) // writing floats does not fail
 	}
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 	if err := os.WriteFile(path, b, 0o666); err != nil {

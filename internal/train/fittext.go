@@ -12,7 +12,7 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// TextJob says over which texts the weights of the modifier +text are fitted.
+// TextJob defines the texts on which the weights of the modifier +text are fitted.
 type TextJob struct {
 	Drafter  string // with its modifier, as in "auto+text"
 	Target   registry.Target
@@ -21,11 +21,11 @@ type TextJob struct {
 	Progress func(done, total int) // called after each text; may be nil
 }
 
-// fitBudget is the nodes of the trees that are verified: as many as processors can pay for.
+// fitBudget is the number of nodes in the verified trees: as many as processors can afford.
 const fitBudget = 16
 
 // FitText generates text after every prompt, at temperature 0 and then at 1, with a drafter whose
-// +text learns meanwhile, and returns the weights that it has learned.
+// +text learns meanwhile, and returns the learned weights.
 func FitText(ctx context.Context, j TextJob) ([]float32, error) {
 	d, err := registry.New(j.Drafter, j.Target)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"unicode"
 )
 
-// CheckFlags refuses flags that are given and change nothing in a recipe that SetFlags made of
-// them. A flag's tag `needs:"Loss=kl|reverse-kl"` names a field of the recipe, and the values with
-// which the flag is read; "!=" those with which it is not. Several such are joined by commas, and
-// those of an embedded struct hold for its flags. Where a job learns from answers to prompts, the
+// CheckFlags refuses given flags that have no effect in a recipe that SetFlags made from them. A
+// flag's tag `needs:"Loss=kl|reverse-kl"` names a field of the recipe and the values with which the
+// flag is read; "!=" gives values with which it is not. Conditions are separated by commas, and
+// those of an embedded struct apply to its flags. If a job learns from answers to prompts, the
 // value of Text is "answers".
 func (j *Job) CheckFlags(recipe, flags any) error {
 	to := reflect.ValueOf(recipe).Elem()
@@ -72,7 +72,7 @@ func flagsOf(from reflect.Value) (list []flag) {
 	return list
 }
 
-// dashed is a field's name as the command line has it: TestSteps is test-steps.
+// dashed returns a field's name on the command line: TestSteps is test-steps.
 func dashed(name string) string {
 	var b strings.Builder
 	for i, c := range name {
@@ -84,7 +84,7 @@ func dashed(name string) string {
 	return b.String()
 }
 
-// fieldOf is the field of a recipe that "A.B" names.
+// fieldOf returns the field of a recipe that "A.B" names.
 func fieldOf(recipe reflect.Value, name string) reflect.Value {
 	field := recipe
 	for part := range strings.SplitSeq(name, ".") {

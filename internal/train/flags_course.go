@@ -1,12 +1,12 @@
 package train
 
-// CourseFlags are the flags of all kinds of heads for the way that weights change.
+// CourseFlags are the flags of all kinds of heads for the course of training.
 type CourseFlags struct {
 	Paper bool `recipe:"-" help:"Begin with the recipe of the head's paper and its authors' code, in place of grove's own. Other flags change it." group:"Training"`
 	OptimizerFlags
 }
 
-// OptimizerFlags are those of all that is trained.
+// OptimizerFlags are the flags of everything that is trained.
 type OptimizerFlags struct {
 	Optimizer *string  `recipe:"-" enum:"muon,adamw" help:"Optimiser of the matrices: Muon, or AdamW for all weights, as in the papers." placeholder:"muon|adamw" group:"Training"`
 	Rate      *float32 `recipe:"-" help:"Peak learning rate of the matrices." placeholder:"R" group:"Training"`
@@ -16,7 +16,7 @@ type OptimizerFlags struct {
 	Clip      *float64 `help:"Longest gradient: a longer one is shortened to this; 0 means no limit." placeholder:"L" group:"Training"`
 }
 
-// SetCourse sets in a course what SetFlags leaves: optimiser, rate and schedule.
+// SetCourse sets the values of a course that SetFlags does not: optimiser, rate and schedule.
 func (f *OptimizerFlags) SetCourse(c *Course) {
 	if f.Optimizer != nil {
 		c.Optimizer.Muon = *f.Optimizer == "muon"
@@ -43,9 +43,9 @@ func (f *OptimizerFlags) SetCourse(c *Course) {
 	}
 }
 
-// PaperCourse is the course that papers of draft heads and their code follow: AdamW without decay for
-// all weights, a rate that rises in the first warmup of the steps and then falls to 0, and gradients
-// of length clip at most.
+// PaperCourse is the course of papers on draft heads and their code: AdamW without decay for all
+// weights, a rate that rises during the warmup share of the steps and then falls to 0, and
+// gradients clipped to length clip.
 func PaperCourse(c Course, rate, beta2 float32, warmup float64, cosine bool, clip float64) Course {
 	c.Optimizer = Optimizer{}
 	c.Optimizer.Rate, c.Optimizer.Beta1 = rate, 0.9
@@ -55,8 +55,8 @@ func PaperCourse(c Course, rate, beta2 float32, warmup float64, cosine bool, cli
 	return c
 }
 
-// PaperVocab is the draft vocabulary of the papers' heads, 32,000 tokens, or 0 for all of a target's
-// where it has fewer.
+// PaperVocab is the draft vocabulary of the papers' heads: 32,000 tokens, or 0, for all of the
+// target's, if it has fewer.
 func PaperVocab(targetVocab int) int {
 	const papers = 32000
 	if targetVocab <= papers {

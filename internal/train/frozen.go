@@ -18,15 +18,15 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Frozen is a target from which a head learns: it computes taps and distributions, as it does when
-// it serves, and is not trained.
+// Frozen is a target from which a head learns: it computes taps and distributions as in serving,
+// and is not trained.
 type Frozen struct {
 	*model.Model
 	Taps     nn.Mat    // of the last pass, joined
-	Features *Features // where the rows of texts are kept; nil: nowhere
+	Features *Features // where the rows of texts are kept; nil: they are not
 
 	fingerprint string
-	layers      []int // whose output the head reads
+	layers      []int // whose outputs the head reads
 	exec        *nn.Exec
 	caches      []*nn.Cache
 	forest      nn.Forest
@@ -36,8 +36,8 @@ type Frozen struct {
 	bufs        nn.BlockBuffers
 }
 
-// NewFrozen makes a model one, of which a head reads some layers: 0 is the embedding, i what block
-// i puts out.
+// NewFrozen freezes a model of which a head reads some layers: 0 is the embedding, i the output of
+// block i.
 func NewFrozen(m *model.Model, layers []int) Frozen {
 	return Frozen{Model: m, layers: layers, exec: nn.NewExec(m.Pool())}
 }
@@ -65,8 +65,8 @@ func (f *Frozen) Read(texts [][]int32) nn.Mat {
 	return x
 }
 
-// featureBytes is the size of the files of the features of so many tokens: of the layers that the head reads, and of
-// the last.
+// featureBytes returns the size of the files with the features of the given number of tokens: of
+// the layers that the head reads, and of the last layer.
 func (f *Frozen) featureBytes(tokens int) int64 {
 	layers := len(f.layers)
 	if !slices.Contains(f.layers, f.Config.Layers) {
@@ -75,8 +75,8 @@ func (f *Frozen) featureBytes(tokens int) int64 {
 	return int64(tokens) * int64(layers) * int64(4*f.Config.Hidden)
 }
 
-// each calls do with the file and the rows of every text and layer, while it returns true, and returns
-// what it did last.
+// each calls do with the file and the rows of every text and layer, as long as it returns true, and
+// returns its last result.
 func (f *Frozen) each(texts [][]int32, x nn.Mat, do func(path string, rows nn.Mat) bool) bool {
 	length, width := len(texts[0]), f.Config.Hidden
 	for i, text := range texts {
@@ -109,13 +109,13 @@ func (f *Frozen) compute(texts [][]int32, x nn.Mat) {
 	_ = f.RunLayers(f.exec, &f.forest, tokens, x, &f.bufs, f) // errors are an observer's, and Layer has none
 }
 
-// Halfway makes the rows that a block reads of a text, the last that was read, what its MLP reads.
+// Halfway turns the rows that a block reads of the last text read into the input of its MLP.
 func (f *Frozen) Halfway(block int, x nn.Mat) {
 	b := &f.Blocks[block]
 	f.exec.Attention(b, block, &f.forest, nn.Source{X: x, Norm: &b.AttnNorm}, x, &f.bufs)
 }
 
-// Layer copies the residual stream into the columns of the taps that name the layer.
+// Layer copies the residual stream into the columns of the taps that belong to the layer.
 func (f *Frozen) Layer(layer int, x nn.Mat) error {
 	for t, l := range f.layers {
 		if l == layer {
@@ -128,8 +128,8 @@ func (f *Frozen) Layer(layer int, x nn.Mat) error {
 	return nil
 }
 
-// Distributions fills s with what the target says after tokens [from, to) of each of so many texts,
-// x being their rows from Read and head what it says it with: its own head, or some rows of that.
+// Distributions fills s with the target's distributions after tokens [from, to) of each of the
+// texts, where x is their rows from Read and head the target's own head, or some rows of it.
 func (f *Frozen) Distributions(s *autograd.Soft, x nn.Mat, texts, from, to int, head *nn.Linear) {
 	places, length := to-from, x.Rows/texts
 	s.Reset(texts*places, head.W.Out())
@@ -138,20 +138,20 @@ func (f *Frozen) Distributions(s *autograd.Soft, x nn.Mat, texts, from, to int, 
 	}
 }
 
-// Output is what the target says something with over the tokens of a draft vocabulary.
+// Output is the target's output over the tokens of a draft vocabulary.
 type Output struct {
 	Rows output.Rows
-	W    *gemm.Matrix // the target's rows; nil: all of them, as the target has them
-	Says *nn.Linear   // those, with what the target's logits have beside products
+	W    *gemm.Matrix // the target's rows; nil: all of them, in the target's own form
+	Says *nn.Linear   // these rows, with the target's other operations on logits
 }
 
-// OutputOf packs the rows of some tokens of the output head, for products of a kind; without tokens
-// it is the whole head.
+// OutputOf packs the rows of some tokens of the output head, for products of a kind; without
+// tokens, it is the whole head.
 func (f *Frozen) OutputOf(tokens []int32, kind gemm.Type) (Output, error) {
 	if tokens == nil {
 		return Output{Says: &f.Head}, nil
 	}
-	params := autograd.NewParams(kind) // which nobody trains
+	params := autograd.NewParams(kind) // which are not trained
 	w, err := params.Matrix("output.weight", len(tokens), f.Config.Hidden)
 	if err != nil {
 		return Output{}, err
@@ -167,7 +167,7 @@ func (f *Frozen) OutputOf(tokens []int32, kind gemm.Type) (Output, error) {
 	return o, nil
 }
 
-// KindOf is how products of a precision, which a recipe's check has passed, are computed.
+// KindOf returns how products of a precision, which a recipe's check has accepted, are computed.
 func KindOf(precision string) gemm.Type {
 	if precision == "bf16" {
 		return gemm.BF16
@@ -175,7 +175,7 @@ func KindOf(precision string) gemm.Type {
 	return gemm.F32
 }
 
-// linears are the products of a block, of experts as many as a row has.
+// linears returns the products of a block; of its experts, as many as a row uses.
 func linears(b *nn.Block) []*nn.Linear {
 	list, mlps := []*nn.Linear{&b.Out}, []nn.MLP{b.MLP}
 	for i := range b.QKV {
@@ -190,10 +190,10 @@ func linears(b *nn.Block) []*nn.Linear {
 			list = append(list, mlps[i].Gate)
 		}
 	}
-	return slices.DeleteFunc(list, func(l *nn.Linear) bool { return l.W == nil }) // of halves that it does not have
+	return slices.DeleteFunc(list, func(l *nn.Linear) bool { return l.W == nil }) // of halves that it lacks
 }
 
-// lastProduct is the weights of a product that adds to the residual stream.
+// lastProduct returns the weights of a product that adds to the residual stream.
 func lastProduct(b *nn.Block) *gemm.Matrix {
 	switch {
 	case b.Out.W != nil:
@@ -204,8 +204,7 @@ func lastProduct(b *nn.Block) *gemm.Matrix {
 	return b.MLP.Down.W
 }
 
-// FingerprintModel tells a model apart from others: by its shape, its tokens, and some of its
-// weights.
+// FingerprintModel identifies a model by its shape, its tokens, and some of its weights.
 func FingerprintModel(m *model.Model) string {
 	h := sha256.New()
 	var shape any
@@ -225,9 +224,9 @@ func FingerprintModel(m *model.Model) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// withoutZeros is a JSON value without what is zero or empty in it: a field that a later version of
-// grove adds to a shape changes nothing for models that do not use it, and what was computed for
-// them stays theirs.
+// withoutZeros returns a JSON value without its zero or empty parts: a field that a later version
+// of grove adds to a shape changes nothing for models that do not use it, so their earlier results
+// remain valid.
 func withoutZeros(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -253,15 +252,15 @@ func withoutZeros(v any) any {
 	return v
 }
 
-// FingerprintFile tells the contents of a file apart from others.
+// FingerprintFile identifies the contents of a file.
 func FingerprintFile(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16]), err
 }
 
-// TapsFor are the layers that a head reads of a target of so many: low, middle and high ones, as
-// EAGLE-3's authors take them.
+// TapsFor returns the layers that a head reads of a target with the given number of layers: low,
+// middle and high ones, as EAGLE-3's authors choose them.
 func TapsFor(layers int) []int {
 	switch layers {
 	case 1:
@@ -272,8 +271,8 @@ func TapsFor(layers int) []int {
 	return []int{1, layers / 2, layers - 1}
 }
 
-// Spread is n numbers from first to last, as far apart as they can be; all of them where there are
-// fewer.
+// Spread returns n numbers from first to last, spaced as widely as possible; all of them if there
+// are fewer.
 func Spread(first, last, n int) (list []int) {
 	n = min(n, last-first+1)
 	for i := range n {
@@ -282,8 +281,8 @@ func Spread(first, last, n int) (list []int) {
 	return list
 }
 
-// CanCopy says whether layers of a head, whose attention is as wide as the target's own where it is asked for, can
-// begin as blocks of a target.
+// CanCopy reports whether layers of a head can begin as blocks of a target; attention requires the
+// head's attention to be as wide as the target's.
 func CanCopy(m *model.Model, attention bool, blocks ...int) bool {
 	f := Frozen{Model: m}
 	parts := []string{"ffn_norm", "ffn_gate", "ffn_up", "ffn_down"}
@@ -304,14 +303,14 @@ func CanCopy(m *model.Model, attention bool, blocks ...int) bool {
 	return ok
 }
 
-// HasNorms says that a target's attention normalises queries or keys, as Qwen 3's does; Llama's does not.
+// HasNorms reports whether a target's attention normalises queries or keys, as Qwen 3's does and Llama's does not.
 func HasNorms(m *model.Model) bool {
 	return slices.ContainsFunc(m.Blocks, func(b nn.Block) bool { return b.Attn.QNorm != nil || b.Attn.KNorm != nil })
 }
 
-// weights are the elements of a tensor of a target that heads begin as, by its name in GGUF. There
-// is none where the target's blocks are not those of llama: each half behind an RMS norm, with
-// queries, keys and values apart, and an MLP with a gate. Queries and keys come in halves, as heads rotate them.
+// weights returns the elements of a tensor of a target with which heads begin, by its name in GGUF. There are
+// none unless the target's blocks are like llama's: each half after an RMS norm, with separate queries, keys
+// and values, and an MLP with a gate. Queries and keys come in halves, the form in which heads rotate them.
 func (f *Frozen) weights(name string) (*autograd.Param, bool) {
 	vector := func(norm *nn.Norm) (*autograd.Param, bool) {
 		if norm == nil || norm.Center || norm.Weight == nil {
@@ -364,8 +363,8 @@ func (f *Frozen) weights(name string) (*autograd.Param, bool) {
 	return p, true
 }
 
-// copies says that a head's layers, which rotate all dimensions of queries and keys, attend as a target's do with its
-// weights.
+// copies reports whether a head's layers, which rotate all dimensions of queries and keys, attend
+// as the target's do if given its weights.
 func (f *Frozen) copies(a *nn.Attention) bool {
 	for _, n := range []*nn.Norm{a.QNorm, a.KNorm} {
 		if n != nil && len(n.Weight) != a.Dim {

@@ -23,20 +23,20 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Generated is the text a target makes to teach a drafter: so many files of so many texts, each a
-// beginning taken from the training text and what the target goes on to say, at temperature 1 or 0.
+// Generated is text that a target generates to teach a drafter: a number of files with a number of
+// texts, each a beginning from the training text and the target's continuation, at temperature 1 or 0.
 type Generated struct {
 	Files, Texts int
 	Prompt       int     // tokens of a beginning
-	Length       int     // of a text, beginning included
-	Weight       float64 // share of the rows, beside those of the training text
+	Length       int     // of a text, including the beginning
+	Weight       float64 // share of the rows, relative to those of the training text
 	Greedy       float64 `json:",omitempty"` // share of the texts at temperature 0
 }
 
 // generatedAtOnce is the number of texts that grow together.
 const generatedAtOnce = 64
 
-// set returns the text as a set of rows for a language model, weighed against the training text.
+// set returns the text as a set of rows for a language model, weighted against the training text.
 func (g Generated) set(ctx context.Context, j *Job, path, dir string, train []*data.Set) (*data.Set, error) {
 	m, err := model.Open(path, model.Options{Threads: j.Threads})
 	if err != nil {
@@ -65,8 +65,8 @@ func (g Generated) path(dir string, file int) string {
 	return filepath.Join(dir, fmt.Sprintf("%03d.tokens", file))
 }
 
-// folder is where the texts are that a model, with this fingerprint, makes of beginnings of one
-// text: below dir, named by a fingerprint of them all.
+// folder returns the folder of the texts that a model with this fingerprint makes from beginnings
+// of a text: below dir, named by a fingerprint of them all.
 func (g Generated) folder(dir, source string, prompts []*data.Set) (string, *data.Mix, error) {
 	mix, err := g.beginnings(prompts)
 	if err != nil {
@@ -76,8 +76,8 @@ func (g Generated) folder(dir, source string, prompts []*data.Set) (string, *dat
 		mix, nil
 }
 
-// tokens returns the texts one after the other, each of Length tokens, making the files that are
-// not in their folder yet.
+// tokens returns the texts one after another, each of Length tokens, generating the files that are
+// not yet in their folder.
 func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir, source string,
 	prompts []*data.Set) ([]int32, error) {
 	dir, mix, err := g.folder(dir, source, prompts)
@@ -118,7 +118,7 @@ func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir, sour
 	return all, nil
 }
 
-// missing is how many tokens the model is still to generate, for files that the folder lacks.
+// missing returns how many tokens the model must still generate, for files that the folder lacks.
 func (g Generated) missing(dir, source string, prompts []*data.Set) (tokens int, err error) {
 	if g.Files == 0 {
 		return 0, nil
@@ -132,8 +132,8 @@ func (g Generated) missing(dir, source string, prompts []*data.Set) (tokens int,
 	return tokens, err
 }
 
-// generationTime is how long a model takes at least to generate so many tokens: by the time of a
-// pass of as many rows as texts grow together, of texts that have just begun.
+// generationTime returns the least time a model takes to generate the given number of tokens, based
+// on a pass with as many rows as texts grow together, for texts that have just begun.
 func generationTime(ctx context.Context, m *model.Model, tokens int) (time.Duration, error) {
 	b := &batch{pass: m.NewPass()}
 	for range generatedAtOnce {
@@ -170,7 +170,7 @@ func (g Generated) temperature(number int) float32 {
 	return 1
 }
 
-// file makes one file: the tokens of its texts, four bytes each.
+// file generates one file: the tokens of its texts, four bytes each.
 func (g Generated) file(ctx context.Context, j *Job, m *model.Model, mix *data.Mix, file int) ([]byte, error) {
 	var out []byte
 	began, noted := time.Now(), time.Now()
@@ -209,7 +209,7 @@ func (g Generated) file(ctx context.Context, j *Job, m *model.Model, mix *data.M
 	return out, nil
 }
 
-// documents cuts tokens at the ends of text, and into text and control tokens.
+// documents cuts tokens at the ends of texts, and into text and control tokens.
 func documents(name string, tokens []int32, tok *tokenizer.Tokenizer) []data.Document {
 	var docs []data.Document
 	var plain []int32
@@ -242,7 +242,7 @@ func documents(name string, tokens []int32, tok *tokenizer.Tokenizer) []data.Doc
 	return docs
 }
 
-// batch is texts that grow together, a token of each in a pass.
+// batch is texts that grow together, one token of each in a pass.
 type batch struct {
 	pass  *model.Pass
 	texts []*text

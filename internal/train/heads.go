@@ -19,11 +19,11 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// What trainings of heads over a frozen target share, whatever the kind: the parts of a recipe,
-// what a head is computed with, how a learner is opened, and the way from the text to the files. A
-// kind's own package has its recipe, gradient and measures.
+// The parts that trainings of all kinds of heads over a frozen target share: the parts of a recipe,
+// the memory with which a head is computed, opening a learner, and the way from the text to the
+// files. A kind's own package has its recipe, gradient and measures.
 
-// OverTarget is a head over a frozen target, but for its own network.
+// OverTarget is a head over a frozen target, except for its own network.
 type OverTarget struct {
 	Params *autograd.Params
 	Target Frozen
@@ -34,28 +34,28 @@ type OverTarget struct {
 	caches []*nn.Cache // of texts
 }
 
-// NewOverTarget begins a head that reads some layers of a target, and whose products run as kind;
-// Made is called with its network.
+// NewOverTarget starts building a head that reads some layers of a target, and whose products run
+// as kind; Made must be called once its network exists.
 func NewOverTarget(target *model.Model, taps []int, kind gemm.Type) OverTarget {
 	return OverTarget{Params: autograd.NewParams(kind), Target: NewFrozen(target, taps), Exec: nn.NewExec(target.Pool())}
 }
 
-// Made ends what NewOverTarget began: pages are the memory of the network's caches.
+// Made completes a head begun with NewOverTarget: pages returns the memory of the network's caches.
 func (h *OverTarget) Made(pages func() nn.Pages) {
 	h.Tape = autograd.NewTape(h.Exec, h.Params)
 	h.pages = pages()
 }
 
-// Init draws the weights, as those of a language model.
+// Init draws the weights in the same way as those of a language model.
 func (h *OverTarget) Init(seed uint64) {
 	Initialise(h.Params, seed, h.pages.Layers)
 	h.Pack()
 }
 
-// Pack makes the head compute with its parameters as they stand.
+// Pack makes the head compute with its current parameters.
 func (h *OverTarget) Pack() { h.Params.Pack(h.Tape.Products()) }
 
-// Cache is that of the i-th text.
+// Cache returns the cache of the i-th text.
 func (h *OverTarget) Cache(i int) *nn.Cache {
 	for i >= len(h.caches) {
 		h.caches = append(h.caches, h.pages.NewCache())
@@ -63,7 +63,7 @@ func (h *OverTarget) Cache(i int) *nn.Cache {
 	return h.caches[i]
 }
 
-// Basis is what the recipes of all kinds of heads have.
+// Basis is the part that the recipes of all kinds of heads share.
 type Basis struct {
 	Seed      uint64
 	Precision string // of products: f32 or bf16
@@ -71,16 +71,16 @@ type Basis struct {
 	HeadText
 }
 
-// NewBasis is that of grove's own recipes.
+// NewBasis returns the basis of grove's own recipes.
 func NewBasis(seed uint64, steps int) Basis {
 	return Basis{Seed: seed, Precision: "bf16", HeadText: DefaultHeadText(), Course: Course{
 		Steps: steps, Schedule: Plateau(0.02), Optimizer: DefaultOptimizer(), Clip: 1, ValidateEvery: 200}}
 }
 
-// Common is the basis of the recipe that embeds it.
+// Common returns the basis of the recipe that embeds it.
 func (b *Basis) Common() *Basis { return b }
 
-// CheckBasis refuses what no head with such layers can be trained by.
+// CheckBasis refuses values with which no head with these layers can be trained.
 func (b *Basis) CheckBasis(layers Layering) error {
 	c := &b.Course
 	for _, rate := range []float32{c.Optimizer.Rate, c.Optimizer.MuonRate} {
@@ -103,11 +103,11 @@ func (b *Basis) CheckBasis(layers Layering) error {
 type Layering struct {
 	Layers, Heads, KVHeads, HeadDim, FFN int
 	RopeBase                             float64
-	Rope                                 *model.RopeConfig `json:"-"` // of the head that it starts as; nil: RopeBase alone
+	Rope                                 *model.RopeConfig `json:"-"` // of the head that it starts from; nil: only RopeBase
 }
 
-// Config is that of a model with such layers, of Qwen3's kind, on the target's hidden states and
-// vocabulary.
+// Config returns the configuration of a model with these layers, of Qwen3's kind, on the target's
+// hidden states and vocabulary.
 func (s Layering) Config(target *model.Config) model.Config {
 	return model.Config{
 		Arch: arch, Vocab: target.Vocab, Hidden: target.Hidden, Context: target.Context, NormEps: target.NormEps,
@@ -126,16 +126,16 @@ func (s Layering) check() error {
 	return nil
 }
 
-// Hand is the number, in a list of the target's blocks that layers begin as, of a layer that begins
-// otherwise.
+// Hand stands for a layer that begins otherwise, in a list of the target's blocks with which layers
+// begin.
 const Hand = -1
 
-// BlocksOf is the blocks of such a list.
+// BlocksOf returns the blocks in such a list.
 func BlocksOf(from []int) []int {
 	return slices.DeleteFunc(slices.Clone(from), func(b int) bool { return b == Hand })
 }
 
-// CheckFrom refuses layers that cannot begin as those of a list of the target's blocks.
+// CheckFrom refuses layers that cannot begin with a list of the target's blocks.
 func (s Layering) CheckFrom(from []int, target *model.Config) error {
 	switch {
 	case len(from) != s.Layers:
@@ -150,7 +150,7 @@ func (s Layering) CheckFrom(from []int, target *model.Config) error {
 	return CheckBlocks(BlocksOf(from), target)
 }
 
-// CheckBlocks refuses blocks that the target has not.
+// CheckBlocks refuses blocks that the target does not have.
 func CheckBlocks(from []int, target *model.Config) error {
 	for _, b := range from {
 		if b < 0 || b >= target.Layers {
@@ -160,7 +160,7 @@ func CheckBlocks(from []int, target *model.Config) error {
 	return nil
 }
 
-// checkPrecision refuses products of a kind that training has not.
+// checkPrecision refuses products of a kind that training does not support.
 func checkPrecision(precision string) error {
 	if precision != "f32" && precision != "bf16" {
 		return fmt.Errorf("precision %q: want f32 or bf16", precision)
@@ -168,7 +168,7 @@ func checkPrecision(precision string) error {
 	return nil
 }
 
-// Heads is what learners of heads share, whatever the kind. A kind's learner embeds it and adds
+// Heads is the part that learners of all kinds of heads share. A kind's learner embeds it and adds
 // Gradient, Validate and Work.
 type Heads struct {
 	*HeadTexts
@@ -176,13 +176,13 @@ type Heads struct {
 
 	over   *OverTarget
 	shape  headfile.Shape
-	output *nn.Linear // what the head's logits are made with
+	output *nn.Linear // produces the head's logits
 	tokens []int32    // of its draft vocabulary
 
 	recipe HeadRecipe
 }
 
-// Made is a head as its kind makes it over a target.
+// Made is a head that its kind has built over a target.
 type Made struct {
 	Over   *OverTarget
 	Shape  headfile.Shape
@@ -190,9 +190,8 @@ type Made struct {
 	Tokens []int32 // of a draft vocabulary; nil: it is the whole one
 }
 
-// Open opens the texts, which are made where they are not there yet; then the head of a recipe over
-// the job's target, as build has it, with drawn weights, and with those that warm, which may be
-// nil, makes of them.
+// Open opens the texts, generating those that do not exist yet, then builds the head of a recipe
+// over the job's target, with drawn weights; warm, which may be nil, then improves them.
 func (l *Heads) Open(ctx context.Context, j *Job, recipe HeadRecipe, text *Corpus, build func() (Made, error),
 	warm func() error) (err error) {
 	l.Job, l.recipe = j, recipe
@@ -215,7 +214,7 @@ func (l *Heads) Open(ctx context.Context, j *Job, recipe HeadRecipe, text *Corpu
 		}
 	}
 	l.over.Init(b.Seed)
-	if warm != nil && !j.resumes { // a checkpoint has other weights
+	if warm != nil && !j.resumes { // a checkpoint has its own weights
 		j.Notef("the head's beginning is made of texts")
 		if err := warm(); err != nil {
 			return fmt.Errorf("the head's beginning: %w", err)
@@ -224,8 +223,8 @@ func (l *Heads) Open(ctx context.Context, j *Job, recipe HeadRecipe, text *Corpu
 	return nil
 }
 
-// FrequentTokens are the n most frequent tokens of the text that the head learns from, the most
-// frequent first; of none it is nil.
+// FrequentTokens returns the n most frequent tokens of the text that the head learns from, most
+// frequent first; nil if n is 0.
 func (l *Heads) FrequentTokens(n int, text *Corpus) []int32 {
 	if n == 0 {
 		return nil
@@ -234,30 +233,30 @@ func (l *Heads) FrequentTokens(n int, text *Corpus) []int32 {
 		TokensOf(l.Sample(4096))...).Order[:n]
 }
 
-// Params are those of the head.
+// Params returns the head's parameters.
 func (l *Heads) Params() *autograd.Params { return l.over.Params }
 
 // Pack makes the head compute with its parameters as they stand.
 func (l *Heads) Pack() { l.over.Pack() }
 
-// Fingerprint is of recipe, target and texts.
+// Fingerprint identifies recipe, target and texts.
 func (l *Heads) Fingerprint() string {
 	return Fingerprint(l.recipe, append([]string{FingerprintModel(l.Job.Target)}, l.TextFingerprints()...)...)
 }
 
-// Finish is what comes after the last step: nothing.
+// Finish runs after the last step; here it does nothing.
 func (l *Heads) Finish(context.Context, string) error { return nil }
 
-// Title says what is trained.
+// Title describes the training.
 func (l *Heads) Title(name string) string {
 	return fmt.Sprintf("the head %s: %d parameters", name, l.over.Params.Count())
 }
 
-// StepTokens is the tokens of a step's texts.
+// StepTokens is the number of tokens in a step's texts.
 func (l *Heads) StepTokens() int { return l.Rows * l.TextLength() }
 
-// Validate measures the head on every held-out source: measure returns its loss there, and sets figures, whose names
-// the source's comes before. A source whose answers are too short for the head's depths has neither.
+// Validate measures the head on every held-out source: measure returns its loss there, and reports figures, which
+// are prefixed with the source's name. A source whose answers are too short for the head's depths has neither.
 func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v float64)) (autograd.Loss, error)) (losses,
 	figures map[string]float64, err error) {
 	losses, figures = map[string]float64{}, map[string]float64{}
@@ -276,11 +275,11 @@ func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v fl
 	return losses, figures, nil
 }
 
-// Export writes the finished head in every form: GGUF, a folder, and where vLLM's speculators have
-// the kind and the job says what they call the target, one for them. With a draft vocabulary, and in
-// folders of kinds that want it, the head has an output matrix, which is rows of its target's where it
-// has none of its own. The Q8_0 file is for grove alone, which takes these rows and the vocabulary from
-// the target.
+// Export writes the finished head in every form: GGUF, a folder, and, if vLLM's speculators support
+// the kind and the job has their name for the target, a folder for them. With a draft vocabulary,
+// and in folders of kinds that require it, the head has an output matrix, made of its target's rows
+// if it has none of its own. The Q8_0 file is only for grove, which takes these rows and the
+// vocabulary from the target.
 func (l *Heads) Export(dir, name string, text *Corpus) error {
 	if id := l.shape.Common().TargetWeights; id != nil {
 		*id = l.Job.Target.WeightsID()
@@ -347,7 +346,7 @@ func (l *Heads) Export(dir, name string, text *Corpus) error {
 	return headfile.WriteSpeculators(filepath.Join(dir, "speculators"), l.shape, whole, l.tokens, target)
 }
 
-// ofTarget is the output matrix that the head learned with, or the target's embedding.
+// ofTarget returns the output matrix with which the head learned, or the target's embedding.
 func (l *Heads) ofTarget(name string) (tensor.Tensor, error) {
 	if name == "output.weight" {
 		return rowsOf(name, l.output.W, l.output.W.Out(), l.output.W.In())
@@ -356,7 +355,7 @@ func (l *Heads) ofTarget(name string) (tensor.Tensor, error) {
 	return rowsOf(name, l.Job.Target.Embed, c.Vocab, c.Hidden)
 }
 
-// rowsOf is a table of the target's as a tensor.
+// rowsOf returns a table of the target as a tensor.
 func rowsOf(name string, t nn.Table, rows, cols int) (tensor.Tensor, error) {
 	values := make([]float32, rows*cols)
 	for i := range rows {
@@ -365,8 +364,8 @@ func rowsOf(name string, t nn.Table, rows, cols int) (tensor.Tensor, error) {
 	return tensor.FromFloat32s(name, tensor.F32, []int{rows, cols}, values)
 }
 
-// AddNoise shakes features of a text of some length, so that a head gets used to features that are its own: uniform,
-// of width 0.2 at 512 tokens and less in longer texts, as in the code of EAGLE's and Falcon's authors.
+// AddNoise perturbs features of a text of some length, so that a head gets used to its own features: uniformly,
+// with width 0.2 at 512 tokens and less in longer texts, as in the code of EAGLE's and Falcon's authors.
 func AddNoise(features nn.Mat, length int, random *rand.Rand) {
 	width := 0.2 * 512 / float64(length)
 	for i := range features.Rows {
@@ -376,21 +375,21 @@ func AddNoise(features nn.Mat, length int, random *rand.Rand) {
 	}
 }
 
-// Trained is weights that are trained, and an output matrix of some of the target's rows, which is
-// not, unless the head has its own.
+// Trained is trained weights, and an output matrix of some of the target's rows, which is not
+// trained unless it is the head's own.
 type Trained struct {
 	*autograd.Params
 	Output *gemm.Matrix // nil: the head has none of the target's rows
 	Own    bool         // the head's output matrix is trained
-	Biases []string     // that there are, of those that there need not be
+	Biases []string     // the optional ones that exist
 }
 
-// Has reports whether there is a tensor of those that there need not be.
+// Has reports whether an optional tensor exists.
 func (t Trained) Has(name string) bool {
 	return name == "output.weight" && (t.Own || t.Output != nil) || slices.Contains(t.Biases, name)
 }
 
-// Matrix is the output matrix, or a parameter.
+// Matrix returns the output matrix, or a parameter.
 func (t Trained) Matrix(name string, rows, cols int) (*gemm.Matrix, error) {
 	if name == "output.weight" && !t.Own {
 		return t.Output, nil
@@ -398,36 +397,36 @@ func (t Trained) Matrix(name string, rows, cols int) (*gemm.Matrix, error) {
 	return t.Params.Matrix(name, rows, cols)
 }
 
-// Vector is a parameter.
+// Vector returns a parameter.
 func (t Trained) Vector(name string, n int) ([]float32, error) { return t.Params.Vector(name, n), nil }
 
-// Table is a parameter.
+// Table returns a parameter.
 func (t Trained) Table(name string, rows, cols int) (nn.Table, error) {
 	return t.Params.Matrix(name, rows, cols)
 }
 
-// HeadTrainer is a Learner whose weights are a part of a drafter.
+// HeadTrainer is a Learner whose weights are part of a drafter.
 type HeadTrainer interface {
 	Learner
 	Title(name string) string
-	Finish(ctx context.Context, dir string) error // what comes after the last step
+	Finish(ctx context.Context, dir string) error // runs after the last step
 	Export(dir, name string, text *Corpus) error
 }
 
-// HeadRecipe is what the weights of a head are a function of, with the target and the text.
+// HeadRecipe determines the weights of a head, together with the target and the text.
 type HeadRecipe interface {
 	Common() *Basis
 
-	// Prepare takes over what files that the recipe names say, and refuses a recipe that cannot be followed to its end
-	// for the target of a job.
+	// Prepare takes over values from the files that the recipe names, and refuses a recipe that
+	// cannot be completed for the target of a job.
 	Prepare(j *Job) error
 
-	// Open makes the head as it begins, and the texts that are not there yet.
+	// Open returns the head in its initial state, and generates texts that do not exist yet.
 	Open(ctx context.Context, j *Job, text *Corpus) (HeadTrainer, error)
 }
 
-// TrainHead trains a head for the target of the job in DIR/NAME, on text that is in DIR/generated for all heads, and
-// exports it.
+// TrainHead trains a head for the target of the job in DIR/NAME, on the text in DIR/generated,
+// which all heads share, and exports it.
 func (j *Job) TrainHead(ctx context.Context, name string, r HeadRecipe) error {
 	if err := r.Prepare(j); err != nil {
 		return err
@@ -438,7 +437,7 @@ func (j *Job) TrainHead(ctx context.Context, name string, r HeadRecipe) error {
 	}
 	defer text.Close()
 	dir := filepath.Join(j.Dir, name)
-	saved, _ := checkpoints(dir) // the loop says what is wrong there
+	saved, _ := checkpoints(dir) // the loop reports errors there
 	own := *j
 	own.resumes = len(saved) > 0
 	l, err := r.Open(ctx, &own, text)
@@ -456,8 +455,8 @@ func (j *Job) TrainHead(ctx context.Context, name string, r HeadRecipe) error {
 	return l.Export(loop.Dir, "grove "+name, text)
 }
 
-// Export writes the plot of a finished run's loss, its card, which says about what it is, and, by
-// write, the GGUF files.
+// Export writes the plot of a finished run's loss, its card, which describes it with about, and,
+// using write, the GGUF files.
 func (c *Corpus) Export(dir, name, about string, write func(path string, t tensor.Type) error) error {
 	if err := exportRun(dir, name, about, c); err != nil {
 		return err

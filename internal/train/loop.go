@@ -20,7 +20,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/par"
 )
 
-// Course is how any training goes: so many steps of the optimiser at the schedule's rates.
+// Course is the course of any training: steps of the optimiser at the schedule's rates.
 type Course struct {
 	Steps     int
 	Schedule  Schedule
@@ -28,26 +28,26 @@ type Course struct {
 	Clip      float64 // longest gradient; 0: no limit
 
 	ValidateEvery int // steps; 0: never
-	Patience      int // validations without a better loss before the run stops; 0: never
+	Patience      int // validations without a better loss before the run stops; 0: unlimited
 }
 
-// Learner is what a loop trains: a language model, or a drafter's head.
+// Learner is the object of a loop's training: a language model, or a drafter's head.
 type Learner interface {
-	// Params are the parameters, as they were initialised; Pack makes the learner compute with what
-	// they have become.
+	// Params returns the parameters, with their initial values; Pack makes the learner compute with
+	// their current values.
 	Params() *autograd.Params
 	Pack()
 
-	// Gradient adds the gradient of a step, counted from 0, to the parameters'.
+	// Gradient adds the gradient of a step, counted from 0, to the parameters' gradients.
 	Gradient(step int) (autograd.Loss, error)
 
-	// Validate measures held-out text: losses, and what else is worth a line.
+	// Validate measures held-out text: losses, and other figures worth a line.
 	Validate() (losses, figures map[string]float64, err error)
 
-	// StepTokens is the tokens of text that a step reads.
+	// StepTokens is the number of tokens of text that a step reads.
 	StepTokens() int
 
-	// Fingerprint tells apart all that the outcome depends on: recipe, course and data.
+	// Fingerprint identifies everything that the outcome depends on: recipe, course and data.
 	Fingerprint() string
 }
 
@@ -68,11 +68,11 @@ type Progress struct {
 	Loss       float64            `json:"loss"` // of the step, in nats per token
 	Rate       float32            `json:"rate"`
 	Norm       float64            `json:"norm"`              // of the gradient
-	PerSecond  float64            `json:"tokens_per_second"` // since the run began or went on
-	Seconds    float64            `json:"seconds"`           // that all steps took
+	PerSecond  float64            `json:"tokens_per_second"` // since the run started or resumed
+	Seconds    float64            `json:"seconds"`           // taken by all steps
 	Left       time.Duration      `json:"-"`
 	Validation map[string]float64 `json:"validation,omitempty"` // loss by source, where measured
-	Figures    map[string]float64 `json:"figures,omitempty"`    // other measures of held-out text, where there are any
+	Figures    map[string]float64 `json:"figures,omitempty"`    // other measures of held-out text, if there are any
 }
 
 func (p Progress) String() string {
@@ -80,18 +80,18 @@ func (p Progress) String() string {
 		p.Step, p.Steps, p.Loss, p.Norm, p.Rate, p.PerSecond, p.Left.Round(time.Second))
 }
 
-// running is a loop under way.
+// running is a loop in progress.
 type running struct {
 	Loop
 	learner Learner
 	opt     *optimizer
 	st      state
 	log     *metrics
-	tokens  int // of a step
+	tokens  int // in a step
 }
 
-// Run trains until the course's last step, going on from the last checkpoint in l.Dir. When ctx
-// ends it saves and returns ctx's error.
+// Run trains until the course's last step, resuming from the last checkpoint in l.Dir. When ctx
+// ends, it saves a checkpoint and returns ctx's error.
 func (l Loop) Run(ctx context.Context, learner Learner) error {
 	if err := os.MkdirAll(l.Dir, 0o777); err != nil {
 		return err
@@ -184,13 +184,13 @@ func (r *running) step() (Progress, error) {
 		Tokens: int64(r.st.Step) * int64(r.tokens)}, nil
 }
 
-// validate measures held-out text, and stops the run when its loss has not fallen for long.
+// validate measures held-out text, and stops the run if its loss has not fallen for long.
 func (r *running) validate(p *Progress) (err error) {
 	if p.Validation, p.Figures, err = r.learner.Validate(); err != nil {
 		return err
 	}
 	sum := 0.0
-	for _, name := range slices.Sorted(maps.Keys(p.Validation)) { // in one order: a sum's last bits depend on it
+	for _, name := range slices.Sorted(maps.Keys(p.Validation)) { // in a fixed order: a sum's last bits depend on it
 		sum += p.Validation[name]
 	}
 	r.st.Stale++
@@ -203,7 +203,7 @@ func (r *running) validate(p *Progress) (err error) {
 	return nil
 }
 
-// Fingerprint of a recipe's numbers, and of the data it deals.
+// Fingerprint identifies a recipe's numbers and the data that it deals.
 func Fingerprint(recipe any, data ...string) string {
 	b, _ := json.Marshal(recipe)
 	h := fnv.New64a()
@@ -214,8 +214,8 @@ func Fingerprint(recipe any, data ...string) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// Tasks is what a pool's workers do.
+// Tasks is the work of a pool's workers.
 type Tasks func(worker, task int)
 
-// Do does one.
+// Do does one task.
 func (t Tasks) Do(worker, task int) { t(worker, task) }

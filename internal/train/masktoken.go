@@ -5,9 +5,9 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// MaskToken is the token that stands for what a block drafts: the vocabulary's own, or the last of
-// its control tokens, which text has seldom, or the last token of all. Its row of the embedding is
-// the target's, and is not trained.
+// MaskToken is the token that stands for the tokens that a block drafts: the vocabulary's own mask
+// token, or the last of its control tokens, which are rare in text, or the last token of all. Its
+// row of the embedding is the target's, and is not trained.
 func MaskToken(tok *tokenizer.Tokenizer) int32 {
 	for _, name := range []string{bpe.Mask, "<mask>", "[MASK]"} {
 		if id, ok := tok.Find(name); ok {

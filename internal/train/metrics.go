@@ -8,11 +8,11 @@ import (
 	"os"
 )
 
-// metrics is the run's JSON lines, one per step. A run that goes on from a checkpoint first drops
-// the lines of steps that it will take again.
+// metrics is the run's JSON lines, one per step. A run that resumes from a checkpoint first drops
+// the lines of steps that it will repeat.
 type metrics struct{ f *os.File }
 
-// lastMeasures is the last line, with the last measures of held-out text, where there are any.
+// lastMeasures returns the last line, with the last measures of held-out text, if there are any.
 func lastMeasures(path string) (last Progress, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -40,7 +40,7 @@ func openMetrics(path string, step int) (*metrics, error) {
 	for line := range bytes.Lines(b) {
 		var m Progress
 		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &m) != nil || m.Step > step {
-			break // and with it a line cut short
+			break // this also drops a line cut short
 		}
 		keep += len(line)
 	}

@@ -9,8 +9,8 @@ import (
 // embedding is the parameter that is also the head.
 const embedding = "token_embd.weight"
 
-// hasAdamW tells the matrices that AdamW trains in any case: those with a row for each token, of
-// which a step sees few, and the one row of a confidence head.
+// hasAdamW reports whether AdamW always trains a matrix: those with a row for each token, of which
+// a step sees few, and the single row of a confidence head.
 func hasAdamW(name string) bool {
 	switch name {
 	case embedding, "markov.before.weight", "markov.token.weight", "selector.before.weight",
@@ -20,12 +20,12 @@ func hasAdamW(name string) bool {
 	return false
 }
 
-// residualWriter tells the matrices whose output is added to the residual stream.
+// residualWriter reports whether a matrix's output is added to the residual stream.
 func residualWriter(name string) bool {
 	return strings.HasSuffix(name, "attn_output.weight") || strings.HasSuffix(name, "ffn_down.weight")
 }
 
-// hfName is a parameter's name in a Hugging Face folder.
+// hfName returns a parameter's name in a Hugging Face folder.
 func hfName(name string) string {
 	hf, _ := model.HFName(arch, name)
 	return hf

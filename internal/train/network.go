@@ -17,12 +17,12 @@ import (
 type Shape struct {
 	Vocab, Hidden, Layers, Heads, KVHeads, HeadDim, FFN int
 
-	Context  int // tokens the file claims the model is good for
+	Context  int // the number of tokens that the file claims to support
 	RopeBase float64
 	NormEps  float32
 }
 
-// Config is the shape as package model knows it.
+// Config returns the shape in the form of package model.
 func (s *Shape) Config() model.Config {
 	return model.Config{
 		Arch: arch, Vocab: s.Vocab, Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads,
@@ -43,8 +43,8 @@ func (s *Shape) check() error {
 	return nil
 }
 
-// Network is a model in training: the network that serves (package model), over trained
-// parameters. Parameters bear GGUF names.
+// Network is a model in training: the network that serves (package model), over trained parameters.
+// Parameters have GGUF names.
 type Network struct {
 	Shape  Shape
 	Params *autograd.Params
@@ -77,9 +77,9 @@ func NewNetwork(s Shape, pool *par.Pool, kind gemm.Type) (*Network, error) {
 	return n, nil
 }
 
-// Init draws the weights: normal with deviation 1/√in in matrices (those that write to the residual
-// stream smaller, so that it grows no faster for more layers), small in the embedding, ones in
-// norms.
+// Init draws the weights: normal with deviation 1/√in in matrices (smaller in those that write to
+// the residual stream, so that it does not grow faster with more layers), small in the embedding,
+// and ones in norms.
 func (n *Network) Init(seed uint64) {
 	Initialise(n.Params, seed, n.Shape.Layers)
 	n.Pack()
@@ -110,11 +110,11 @@ func fillNormal(r *rand.Rand, v []float32, deviation float64) {
 	}
 }
 
-// Pack makes the network compute with the parameters as they stand. Call it after changing them.
+// Pack makes the network compute with the current parameters. Call it after changing them.
 func (n *Network) Pack() { n.Params.Pack(n.tape.Products()) }
 
-// forward runs rows of tokens, each a sequence of its own, up to the final norm's input. o, which
-// sees the layers, may be nil.
+// forward runs rows of tokens, each a separate sequence, up to the input of the final norm. o,
+// which sees the layers, may be nil.
 func (n *Network) forward(tokens []int32, length int, o model.Observer) nn.Mat {
 	n.forest.Reset()
 	rows := len(tokens) / length
@@ -131,7 +131,7 @@ func (n *Network) forward(tokens []int32, length int, o model.Observer) nn.Mat {
 	return x
 }
 
-// Loss runs rows of the given length and returns their loss; without a gradient.
+// Loss runs rows of the given length and returns their loss, without a gradient.
 func (n *Network) Loss(tokens []int32, length int, targets autograd.Targets) autograd.Loss {
 	n.tape.Detach()
 	defer n.tape.Attach()
@@ -139,7 +139,7 @@ func (n *Network) Loss(tokens []int32, length int, targets autograd.Targets) aut
 	return n.tape.CrossEntropy(nn.Source{X: x, Norm: &n.Net.Norm}, &n.Net.Head, targets, 1)
 }
 
-// Gradient is Loss, and adds scale times the loss's gradient to the parameters'.
+// Gradient is Loss, and also adds scale times the loss's gradient to the parameters' gradients.
 func (n *Network) Gradient(tokens []int32, length int, targets autograd.Targets, scale float32) autograd.Loss {
 	n.tape.Reset()
 	x := n.forward(tokens, length, nil)

@@ -10,11 +10,11 @@ import (
 )
 
 // Optimizer is AdamW (Loshchilov and Hutter, 2019) for embeddings, other tables of tokens and
-// vectors and, where Muon is set, Muon (Jordan et al., 2024) for the matrices between: the momentum
-// of the gradient, made orthogonal, so that every direction of a matrix learns at one pace. Weight
-// decay is decoupled, and norms and biases have none.
+// vectors and, if Muon is set, Muon (Jordan et al., 2024) for the other matrices: the momentum of
+// the gradient is made orthogonal, so that every direction of a matrix learns at the same pace.
+// Weight decay is decoupled and does not apply to norms and biases.
 type Optimizer struct {
-	autograd.AdamW // its Rate is that at the schedule's peak
+	autograd.AdamW // its Rate is the peak of the schedule
 
 	Muon         bool
 	MuonRate     float32
@@ -22,13 +22,13 @@ type Optimizer struct {
 	MuonDecay    float32
 }
 
-// DefaultOptimizer is what the recipes use.
+// DefaultOptimizer returns the optimiser of the recipes.
 func DefaultOptimizer() Optimizer {
 	return Optimizer{AdamW: autograd.AdamW{Rate: 8e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-10, Decay: 0.05}, Muon: true,
 		MuonRate: 0.02, MuonMomentum: 0.95, MuonDecay: 0.05}
 }
 
-// optimizer is an Optimizer at work. Its state is m and v of every parameter; Muon has no v.
+// optimizer is an Optimizer with its state: m and v of every parameter; Muon has no v.
 type optimizer struct {
 	Optimizer
 	pool  *par.Pool
@@ -50,7 +50,7 @@ type optTask struct {
 	from, to int
 }
 
-// optChunk is the number of elements of a task.
+// optChunk is the number of elements in a task.
 const optChunk = 1 << 15
 
 func newOptimizer(o Optimizer, pool *par.Pool, params []*autograd.Param) *optimizer {
@@ -68,7 +68,7 @@ func newOptimizer(o Optimizer, pool *par.Pool, params []*autograd.Param) *optimi
 			opt.tasks = append(opt.tasks, optTask{s, from, min(from+optChunk, len(s.m))})
 		}
 	}
-	// The longest tasks first, so that none is begun late.
+	// The longest tasks come first, so that none begins late.
 	cost := func(t optTask) int {
 		if t.muon {
 			return 100 * (t.to - t.from)
@@ -80,7 +80,7 @@ func newOptimizer(o Optimizer, pool *par.Pool, params []*autograd.Param) *optimi
 	return opt
 }
 
-// norm is the length of the whole gradient, summed in a fixed order.
+// norm returns the length of the whole gradient, summed in a fixed order.
 func (o *optimizer) norm() float64 {
 	o.pool.Run(len(o.tasks), Tasks(func(_, i int) {
 		t := &o.tasks[i]
@@ -97,8 +97,8 @@ func (o *optimizer) norm() float64 {
 	return math.Sqrt(total)
 }
 
-// step changes the parameters by their gradients, times clip. step counts from 1; rate is the
-// schedule's, 0 to 1.
+// step changes the parameters by their gradients times clip. step counts from 1; rate is the
+// schedule's, from 0 to 1.
 func (o *optimizer) step(step int, rate, clip float32) {
 	o.pool.Run(len(o.tasks), Tasks(func(worker, i int) {
 		if t := &o.tasks[i]; t.muon {
@@ -110,7 +110,7 @@ func (o *optimizer) step(step int, rate, clip float32) {
 }
 
 // muon applies Nesterov momentum and makes the step orthogonal. The factor √max(1, out/in) gives
-// tall matrices steps of the same effect on their outputs.
+// the steps of tall matrices the same effect on their outputs.
 func (o *optimizer) muon(t *optTask, worker int, rate, clip float32) {
 	p := t.p
 	m := t.m

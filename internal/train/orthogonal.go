@@ -13,15 +13,15 @@ import (
 // to keep all cores busy.
 type orthogonalizer struct{ products *autograd.Products }
 
-// newOrthogonalizer multiplies in bf16: the steps bring singular values to about 1, not to 1, and
-// rounding is nothing beside that.
+// newOrthogonalizer returns one that multiplies in bf16: the steps bring singular values near 1,
+// not exactly to 1, and rounding is negligible compared with that.
 func newOrthogonalizer() *orthogonalizer {
 	return &orthogonalizer{autograd.NewProducts(par.New(1), gemm.BF16)}
 }
 
-// run returns the matrix of x's singular vectors with all singular values near 1, by five
-// Newton-Schulz steps X ← aX + X(bA + cA²) with A = XᵀX (the quintic of Jordan et al., 2024), X
-// being the taller of x and its transpose. x may be overwritten.
+// run returns the matrix with x's singular vectors and all singular values near 1, after five
+// Newton-Schulz steps X ← aX + X(bA + cA²) with A = XᵀX (the quintic of Jordan et al., 2024), where
+// X is the taller of x and its transpose. x may be overwritten.
 func (o *orthogonalizer) run(x nn.Mat) nn.Mat {
 	wide := x.Rows < x.Cols
 	if wide {
@@ -51,7 +51,7 @@ func (o *orthogonalizer) iterate(x nn.Mat) {
 	next := nn.NewMat(x.Rows, x.Cols)
 	for range 5 {
 		o.products.TMul(gram, x, x)
-		o.products.Mul(square, gram, gram) // symmetric, as all polynomials of it
+		o.products.Mul(square, gram, gram) // symmetric, as are all polynomials of it
 		for i, v := range gram.Data {
 			square.Data[i] = b*v + c*square.Data[i]
 		}
@@ -64,7 +64,7 @@ func (o *orthogonalizer) iterate(x nn.Mat) {
 
 func transposed(a nn.Mat) nn.Mat {
 	t := nn.NewMat(a.Cols, a.Rows)
-	const tile = 16 // a cache line of either side
+	const tile = 16 // a cache line on either side
 	for i0 := 0; i0 < a.Rows; i0 += tile {
 		for j := range a.Cols {
 			for i := i0; i < min(i0+tile, a.Rows); i++ {

@@ -40,7 +40,7 @@ func PlotLoss(metrics, path string) error {
 			continue // the last line of a run that was killed
 		}
 		x := float64(m.Tokens) / 1e6
-		// The mean of about the last 20 steps, of fewer at the beginning.
+		// The mean of about the last 20 steps, or fewer at the beginning.
 		average += (m.Loss - average) / float64(min(20, len(steps)+1))
 		steps = append(steps, plotter.XY{X: x, Y: m.Loss})
 		mean = append(mean, plotter.XY{X: x, Y: average})
@@ -81,7 +81,7 @@ func PlotLoss(metrics, path string) error {
 			return err
 		}
 	}
-	// A rare bad step must not flatten the rest.
+	// A rare bad step must not flatten the rest of the plot.
 	p.Y.Max = min(p.Y.Max, steps[0].Y*1.05)
 	canvas := vgimg.New(18*vg.Centimeter, 11*vg.Centimeter)
 	p.Draw(draw.New(canvas))

@@ -21,42 +21,42 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Job is a folder in which the project's own models are made, one after the other, and what from. A
-// stage that was interrupted goes on where it was; one that is done is not done again.
+// Job is a folder in which the project's own models are made, one after another, and their sources.
+// An interrupted stage resumes where it was; a finished one is not repeated.
 //
 //	DIR/tokenizer.gguf          Tokenizer
 //	DIR/target/…                Target: checkpoints, metrics.jsonl, loss.png
 //	DIR/target/model-f32.gguf, model-q8_0.gguf, hf/
 //	DIR/draft/…                 Draft: the same, and the text the target generated
-//	DIR/NAME/…                  the same of a head; DIR/generated has the target's text for all of them
+//	DIR/NAME/…                  the same for a head; DIR/generated has the target's text for all heads
 //
-// Heads may be made for any other model: Target is then that one, and Dir of theirs alone.
+// Heads may be made for any other model, which is then Target; Dir is then only for them.
 type Job struct {
 	Dir        string
 	Sources    []data.Source // training text
-	Validation []data.Source // text to measure on; nil: a part of the training text, which is then not trained on
+	Validation []data.Source // text to measure on; nil: a part of the training text, which is then excluded from training
 	Threads    int           // 0: GOMAXPROCS
 
-	Target   *model.Model   // what heads learn from, as it serves; no stage but those of heads reads it
+	Target   *model.Model   // the model that heads learn from, as served; only stages of heads read it
 	Features *Features      // where the target's rows of texts are kept for the next head; nil: nowhere
-	Answers  []Conversation // what the target said (see Answer), which takes the place of the sources; nil: none
+	Answers  []Conversation // the target's text (see Answer), which replaces the sources; nil: none
 	Sparing  bool           // the target generates only as much text as a head's steps read
-	// The target's GGUF file: exported heads take its tokenizer, for programs that want one, and draft models all but
-	// their layers; "": it has none.
+	// The target's GGUF file: exported heads take its tokenizer, for programs that need one, and
+	// draft models everything except their layers; "": there is none.
 	Vocabulary string
 
-	// Verifier is what a folder for vLLM's speculators calls the target, as headfile.Verifier has it;
-	// empty: it is not known, and no such folder is written.
+	// Verifier is the target's name in a folder for vLLM's speculators, as in headfile.Verifier;
+	// empty: it is unknown, and no such folder is written.
 	Verifier string
 
 	SaveEvery time.Duration  // between checkpoints; 0: two minutes
 	Report    func(Progress) // called after every step; may be nil
 	Note      func(string)   // called when a stage begins; may be nil
-	resumes   bool           // the head that is trained has a checkpoint
+	resumes   bool           // the head in training has a checkpoint
 }
 
-// StandardJob makes the models on the standard sources (package data) with these recipes' weights: prose and
-// arithmetic are far smaller than the library, and are read more often.
+// StandardJob makes the models on the standard sources (package data) with weights as in these
+// recipes: prose and arithmetic are far smaller than the library, and are read more often.
 func StandardJob(dir, goroot, folder string) Job {
 	j := Job{Dir: dir, Sources: data.Standard(goroot, folder), Validation: data.StandardValidation(goroot, folder)}
 	for i := range j.Sources {
@@ -143,7 +143,7 @@ type Corpus struct {
 	vocabulary   *gguf.File
 	Tok          *tokenizer.Tokenizer
 	train, valid []*data.Set
-	card         string // what train is, as a table
+	card         string // a table that describes train
 }
 
 func (c *Corpus) Close() error {
@@ -171,7 +171,7 @@ func (j *Job) OpenCorpus(ctx context.Context) (*Corpus, error) {
 	return c, nil
 }
 
-// open makes sure of the vocabulary, and reads and tokenises the sources.
+// Open makes the vocabulary if it does not exist, and reads and tokenises the sources.
 func (j *Job) Open(ctx context.Context, vocab int) (*Corpus, error) {
 	if err := Tokenizer(ctx, *j, bpe.Options{Size: vocab, Threads: j.Threads}); err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (j *Job) read(ctx context.Context, c *Corpus, vocab int) (err error) {
 	return j.readSources(ctx, c)
 }
 
-// readSources fills in the texts.
+// readSources reads the texts.
 func (j *Job) readSources(ctx context.Context, c *Corpus) (err error) {
 	var reports []data.Report
 	if j.Answers != nil {
@@ -246,7 +246,7 @@ func (j *Job) SavesEvery() time.Duration {
 	return j.SaveEvery
 }
 
-// TrainTarget trains the target, and the vocabulary where it is not there yet.
+// TrainTarget trains the target, and first the vocabulary if it does not exist.
 func TrainTarget(ctx context.Context, j Job, r Recipe) error {
 	text, err := j.Open(ctx, r.Shape.Vocab)
 	if err != nil {
@@ -262,8 +262,8 @@ func TrainTarget(ctx context.Context, j Job, r Recipe) error {
 	return n.export(c.Dir, "grove target", text)
 }
 
-// TrainDraft trains the draft model by distilling the target: on the training text, and on text that the
-// target generated itself, whose distributions are those that drafts will be judged by.
+// TrainDraft trains the draft model by distilling the target: on the training text, and on text
+// generated by the target itself, whose distributions are those that drafts will be judged by.
 func TrainDraft(ctx context.Context, j Job, r Recipe, target Shape) error {
 	text, err := j.Open(ctx, r.Shape.Vocab)
 	if err != nil {
@@ -294,7 +294,7 @@ func TrainDraft(ctx context.Context, j Job, r Recipe, target Shape) error {
 	return n.export(c.Dir, "grove draft", text)
 }
 
-// OpenTarget makes the target that the job has trained the one that heads learn from. It is to be closed.
+// OpenTarget opens the target that the job has trained, for heads to learn from. The caller must close it.
 func (j *Job) OpenTarget() (*model.Model, error) {
 	j.Vocabulary = filepath.Join(j.Dir, "target", "model-q8_0.gguf")
 	m, err := model.Open(j.Vocabulary, model.Options{Threads: j.Threads})
@@ -302,8 +302,8 @@ func (j *Job) OpenTarget() (*model.Model, error) {
 	return m, err
 }
 
-// exportRun writes a card: what was made, of what text, and what the last measures of held-out text say. It plots the
-// loss of a run that measured any.
+// exportRun writes a card that states what was made, from which text, and the last measures of
+// held-out text. It plots the loss of a run that measured any.
 func exportRun(dir, name, about string, text *Corpus) error {
 	last, err := lastMeasures(filepath.Join(dir, "metrics.jsonl"))
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Rounds decodes a text from its first tokens on with the trees of a drafter: at most so many
-// tokens. taps are those of all its tokens, each width wide for each layer that the drafter reads.
-// It returns how many rounds that takes, and how many tokens they bring.
+// Rounds decodes a text from token first on with the trees of a drafter, at most most tokens. taps
+// are those of all its tokens, each width wide for each layer that the drafter reads. It returns
+// the number of rounds that this takes, and of the tokens produced.
 func Rounds(d draft.Drafter, taps nn.Mat, width int, text []int32, first, most, budget int) (rounds, tokens int,
 	err error) {
 	s, err := d.Begin(draft.Options{})
@@ -44,7 +44,7 @@ func Rounds(d draft.Drafter, taps nn.Mat, width int, text []int32, first, most, 
 				break
 			}
 		}
-		n := min(len(path), len(text)-1-first) // the last token stays the next root
+		n := min(len(path), len(text)-1-first) // the last token remains the next root
 		if n == 0 {
 			break
 		}
@@ -59,11 +59,11 @@ func Rounds(d draft.Drafter, taps nn.Mat, width int, text []int32, first, most, 
 	return rounds, tokens, nil
 }
 
-// heldPass is a target pass over rows of a text whose taps are at hand.
+// heldPass is a target pass over rows of a text whose taps are available.
 type heldPass struct {
 	taps  nn.Mat // of all tokens
 	width int    // of one tap
-	at    int    // place of the tree's root
+	at    int    // the place of the tree's root
 	tree  *tree.Tree
 }
 
@@ -77,11 +77,11 @@ func (p *heldPass) Logits(int, int) []float32 { return nil }
 // HeldDepth is the depth to which held-out text is drafted token by token.
 const HeldDepth = 8
 
-// Grown is what drafters that grow trees make of held-out text: of chains, and of EAGLE-2's trees with its authors'
-// numbers.
+// Grown is the result on held-out text of drafters that grow trees: with chains, and with EAGLE-2's
+// trees with its authors' numbers.
 type Grown [2]struct{ rounds, tokens int }
 
-// Add decodes a text as Rounds does, with a drafter of each shape that open makes.
+// Add decodes a text as Rounds does, with a drafter from open for each shape.
 func (g *Grown) Add(open func(grow.Shape) (draft.Drafter, error), taps nn.Mat, width int, text []int32,
 	first, most int) error {
 	tree := grow.DefaultDynamic()
@@ -100,7 +100,7 @@ func (g *Grown) Add(open func(grow.Shape) (draft.Drafter, error), taps nn.Mat, w
 	return nil
 }
 
-// Figures are τ of both shapes.
+// Figures reports τ of both shapes.
 func (g *Grown) Figures(figure func(name string, v float64)) {
 	for i, name := range []string{"chain", fmt.Sprintf("tree of %d", grow.DefaultDynamic().N)} {
 		figure(name, float64(g[i].tokens)/float64(g[i].rounds))

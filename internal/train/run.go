@@ -12,7 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/train/data"
 )
 
-// Config is one training run. Everything in Recipe decides the outcome; the rest does not.
+// Config is one training run. Everything in Recipe determines the outcome; the rest does not.
 type Config struct {
 	Recipe
 	Dir        string // checkpoints, metrics and plot
@@ -22,19 +22,19 @@ type Config struct {
 	Validation []*data.Set    // measured every ValidateEvery steps, on a fixed part
 }
 
-// Recipe is what the weights are a function of, with the data.
+// Recipe determines the weights, together with the data.
 type Recipe struct {
 	Shape     Shape
 	Seed      uint64
 	Precision string // of products: f32 or bf16
-	Length    int    // tokens of a row
-	Rows      int    // rows of a step
-	MicroRows int    // rows whose activations live at a time; divides Rows
+	Length    int    // tokens in a row
+	Rows      int    // rows in a step
+	MicroRows int    // rows whose activations exist at a time; divides Rows
 	Steps     int
 	Schedule  Schedule
 
-	// From the share LongFrom of the steps on, rows are LongLength tokens, and as many fewer: most
-	// of what a model learns it learns from short rows, which cost less; long ones teach it to look
+	// From the share LongFrom of the steps on, rows have LongLength tokens, and are fewer in
+	// proportion: a model learns most from short rows, which cost less; long ones teach it to look
 	// far back.
 	LongFrom   float64
 	LongLength int // 0: none
@@ -43,20 +43,20 @@ type Recipe struct {
 	Clip      float64 // longest gradient; 0: no limit
 
 	Distill   float32   // share of the loss that is divergence from a teacher, if there is one
-	Generated Generated // text of the teacher's, for a draft model
+	Generated Generated // the teacher's text, for a draft model
 
 	ValidateEvery int // steps; 0: never
 	ValidateRows  int // of each validation source
-	Patience      int // validations without a better loss before the run stops; 0: never
+	Patience      int // validations without a better loss before the run stops; 0: unlimited
 }
 
-// course is the recipe as the loop knows it.
+// course returns the recipe in the form of the loop.
 func (r *Recipe) course() Course {
 	return Course{Steps: r.Steps, Schedule: r.Schedule, Optimizer: r.Optimizer, Clip: r.Clip,
 		ValidateEvery: r.ValidateEvery, Patience: r.Patience}
 }
 
-// Check refuses a recipe that cannot be followed to its end.
+// Check refuses a recipe that cannot be completed.
 func (r *Recipe) Check() error {
 	if err := checkPrecision(r.Precision); err != nil {
 		return err
@@ -73,9 +73,9 @@ func (r *Recipe) Check() error {
 	return r.Shape.check()
 }
 
-// Run trains a network on rows dealt from the sets until the recipe's last step, going on from the
-// last checkpoint in c.Dir. When ctx ends it saves and returns ctx's error. teacher, which may be
-// nil, is asked for soft targets.
+// Run trains a network on rows dealt from the sets until the recipe's last step, resuming from the
+// last checkpoint in c.Dir. When ctx ends, it saves a checkpoint and returns ctx's error. teacher,
+// which may be nil, provides soft targets.
 func Run(ctx context.Context, c Config, sets []*data.Set, teacher *Teacher) (*Network, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -103,12 +103,12 @@ func Run(ctx context.Context, c Config, sets []*data.Set, teacher *Teacher) (*Ne
 	return net, loop.Run(ctx, l)
 }
 
-// language is a language model as a learner.
+// language is a language model as a Learner.
 type language struct {
 	*Network
 	r       *Recipe
 	mix     *data.Mix
-	long    *data.Mix // rows of the last phase, nil without
+	long    *data.Mix // rows of the last phase, nil if there is none
 	teacher *Teacher
 	valid   []*data.Set
 
@@ -119,7 +119,7 @@ type language struct {
 
 func (l *language) Params() *autograd.Params { return l.Network.Params }
 
-// Fingerprint is of the recipe, and of the rows that are dealt.
+// Fingerprint identifies the recipe and the rows that are dealt.
 func (l *language) Fingerprint() string {
 	deals := []string{l.mix.Fingerprint()}
 	if l.long != nil {
@@ -128,10 +128,10 @@ func (l *language) Fingerprint() string {
 	return Fingerprint(l.r, deals...)
 }
 
-// StepTokens is the tokens of a step's rows.
+// StepTokens is the number of tokens in a step's rows.
 func (l *language) StepTokens() int { return l.r.Rows * l.r.Length }
 
-// phase is where the rows of a step come from, and how many they are.
+// phase returns the source of a step's rows, and their number.
 func (l *language) phase(step int) (mix *data.Mix, rows int) {
 	if r := l.r; l.long != nil && float64(step) >= r.LongFrom*float64(r.Steps) {
 		return l.long, r.Rows * r.Length / r.LongLength
@@ -139,7 +139,7 @@ func (l *language) phase(step int) (mix *data.Mix, rows int) {
 	return l.mix, l.r.Rows
 }
 
-// Gradient is that of a step's rows.
+// Gradient is the gradient of a step's rows.
 func (l *language) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
 	mix, rows := l.phase(step)
@@ -175,7 +175,7 @@ func (l *language) Validate() (losses, figures map[string]float64, err error) {
 	return losses, nil, nil
 }
 
-// Evaluate is the loss of up to limit rows of a set, evenly spread over it.
+// Evaluate returns the loss of up to limit rows of a set, evenly spread over it.
 func (n *Network) Evaluate(s *data.Set, length, together, limit int) autograd.Loss {
 	windows := s.Windows(length)
 	rows := min(limit, windows)

@@ -2,19 +2,19 @@ package train
 
 import "math"
 
-// Schedule is the learning rate's course, as a share of its peak: a linear rise over Warmup of the
-// steps, a plateau, then over the last Cooldown of the steps a fall to Floor, linear or as a half
-// cosine.
+// Schedule is the course of the learning rate, as a share of its peak: a linear rise over Warmup of
+// the steps, a plateau, then a fall to Floor over the last Cooldown of the steps, linear or as half
+// a cosine.
 type Schedule struct {
 	Warmup, Cooldown, Floor float64
 	Cosine                  bool
 }
 
-// Plateau is the schedule of grove's recipes: after its rise the rate stays, and falls linearly in the
-// last 65 % of the steps.
+// Plateau is the schedule of grove's recipes: after its rise, the rate stays constant, and falls
+// linearly in the last 65 % of the steps.
 func Plateau(warmup float64) Schedule { return Schedule{Warmup: warmup, Cooldown: 0.65, Floor: 0.02} }
 
-// falling is a schedule that falls to 0 as soon as it has risen.
+// falling returns a schedule that starts falling to 0 as soon as it has risen.
 func falling(warmup float64, cosine bool) Schedule {
 	return Schedule{Warmup: warmup, Cooldown: 1 - warmup, Cosine: cosine}
 }

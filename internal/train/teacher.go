@@ -4,7 +4,7 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Teacher gives soft targets: the distributions of a larger network of the same vocabulary.
+// Teacher provides soft targets: the distributions of a larger network with the same vocabulary.
 type Teacher struct {
 	Net   *Network
 	Share float32 // of the loss; the rest is cross-entropy against the text

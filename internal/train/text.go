@@ -12,26 +12,26 @@ import (
 	"github.com/grovellm/grove/internal/train/data"
 )
 
-// HeadText is the part of a head's recipe that says what it learns from. All kinds of heads learn
+// HeadText is the part of a head's recipe that defines its training text. All kinds of heads learn
 // from the same texts, which the target generates once.
 type HeadText struct {
-	// Text is "generated", what the target goes on to say after beginnings of the training text (a
-	// head learns where it said it), or "corpus", the training text as it is.
+	// Text is "generated", the target's continuations of beginnings of the training text (from
+	// which a head learns), or "corpus", the training text itself.
 	Text string
-	Only string `json:",omitempty"` // a source of the training text: texts that come from it, or begin with it, alone
+	Only string `json:",omitempty"` // a source of the training text: only texts from it, or that begin with it
 
 	Short     Generated
 	Long      Generated // of twice the length; every LongEvery-th step takes half as many of these. 0 files: none
 	LongEvery int
 
-	Rows      int     // texts of a step
-	MicroRows int     // texts whose activations live at a time; divides Rows, and Rows/2 where there are long ones
-	Repeats   float64 `json:"Circles"` // share of the places that are taken where a text only repeats itself
+	Rows      int     // texts in a step
+	MicroRows int     // texts whose activations exist at a time; divides Rows, and Rows/2 if there are long ones
+	Repeats   float64 `json:"Circles"` // share of the places used where a text only repeats itself
 
-	Held Generated // held-out text of each validation source, for measures on the way
+	Held Generated // held-out text of each validation source, for interim measures
 }
 
-// DefaultHeadText is the text of the shipped heads.
+// DefaultHeadText returns the text of the shipped heads.
 func DefaultHeadText() HeadText {
 	return HeadText{
 		Text:  "generated",
@@ -67,7 +67,7 @@ func (t *HeadText) check() error {
 	return nil
 }
 
-// fit makes so much text that a course of so many steps reads each once, in files of 64 texts.
+// fit sets the amount of text so that a course of the given number of steps reads each text once, in files of 64 texts.
 func (t *HeadText) fit(steps int) {
 	long := 0
 	if t.long() {
@@ -87,13 +87,13 @@ type dealer interface {
 	Fingerprint() string
 }
 
-// deal is texts of one length, and the first token from which on they are the target's, or the corpus's.
+// deal is texts of one length, and the first token that comes from the target, or from the corpus.
 type deal struct {
 	dealer
 	length, from int
 }
 
-// HeadTexts is the texts of a HeadText, at hand.
+// HeadTexts is the texts of a HeadText, ready to read.
 type HeadTexts struct {
 	HeadText
 	Sources []HeldText // held-out text
@@ -102,16 +102,16 @@ type HeadTexts struct {
 	long  deal  // without a dealer: none
 	deck  *deck // conversations, in place of both; nil: none
 
-	rows []Conversation // of a step
+	rows []Conversation // of one step
 }
 
-// HeldText is texts that nobody was trained on: what the target says after beginnings, or in conversations.
+// HeldText is texts that are not trained on: the target's continuations of beginnings, or its conversations.
 type HeldText struct {
 	Name  string
 	Texts []Conversation
 }
 
-// inTexts cuts tokens into texts of one length, of each of which so many tokens are given.
+// inTexts cuts tokens into texts of one length, in each of which from tokens are given.
 func inTexts(tokens []int32, length, from int) (list []Conversation) {
 	for ; len(tokens) >= length; tokens = tokens[length:] {
 		list = append(list, Conversation{Tokens: tokens[:length], From: from})
@@ -119,9 +119,9 @@ func inTexts(tokens []int32, length, from int) (list []Conversation) {
 	return list
 }
 
-// OpenTexts gets the texts of a recipe of so many steps with a seed: the target's own, in
-// DIR/generated, made where they are not there yet, or the corpus; and held-out text of the
-// target's.
+// OpenTexts returns the texts of a recipe with the given number of steps and seed: the target's
+// own, in DIR/generated, generated if they do not exist yet, or the corpus; and held-out text from
+// the target.
 func (j *Job) OpenTexts(ctx context.Context, t HeadText, steps int, seed uint64, text *Corpus) (*HeadTexts, error) {
 	if j.Answers != nil {
 		return j.openConversations(t, seed)
@@ -180,14 +180,14 @@ func (j *Job) OpenTexts(ctx context.Context, t HeadText, steps int, seed uint64,
 	return h, nil
 }
 
-// openConversations deals the job's conversations, but for those that are held out.
+// openConversations deals the job's conversations, except those that are held out.
 func (j *Job) openConversations(t HeadText, seed uint64) (*HeadTexts, error) {
 	held, rest := holdOut(j.Answers, 2*HeldTexts)
 	d, err := newDeck(rest, t.MicroRows, seed)
 	return &HeadTexts{HeadText: t, Sources: held, deck: d}, err
 }
 
-// tokens is the length of all texts that there are to learn from, and of those that are held out.
+// tokens returns the length of all texts for learning and of the held-out ones.
 func (h *HeadTexts) tokens() (n int) {
 	all := h.Sources
 	if h.deck != nil {
@@ -203,15 +203,15 @@ func (h *HeadTexts) tokens() (n int) {
 	return n
 }
 
-// alone is a source without others beside it.
+// alone returns a source without any others.
 func alone(s *data.Set) []*data.Set {
 	one := *s
 	one.Weight = 1
 	return []*data.Set{&one}
 }
 
-// estimate says how long the target will take at least to generate what is missing, and how much of
-// the disk that takes.
+// estimate reports the least time that the target needs to generate missing text, and the disk
+// space this takes.
 func (j *Job) estimate(ctx context.Context, t HeadText, dir, source string, text *Corpus) error {
 	tokens := 0
 	add := func(g Generated, name string, prompts []*data.Set) error {
@@ -241,7 +241,7 @@ func (j *Job) estimate(ctx context.Context, t HeadText, dir, source string, text
 	return nil
 }
 
-// sources keeps of the training text what Only names.
+// sources returns the part of the training text that Only names.
 func (t *HeadText) sources(all []*data.Set) ([]*data.Set, error) {
 	if t.Only == "" {
 		return all, nil
@@ -256,7 +256,7 @@ func (t *HeadText) sources(all []*data.Set) ([]*data.Set, error) {
 	return nil, fmt.Errorf("the training text has no source %q: want one of %s", t.Only, strings.Join(names, ", "))
 }
 
-// begun keeps of generated texts those whose beginning came from the source that Only names: the
+// begun returns the generated texts whose beginning came from the source that Only names: the
 // others stay in the files, for other heads.
 func (t *HeadText) begun(tokens []int32, g Generated, sets []*data.Set) ([]int32, error) {
 	if t.Only == "" {
@@ -278,7 +278,7 @@ func (t *HeadText) begun(tokens []int32, g Generated, sets []*data.Set) ([]int32
 	return kept, nil
 }
 
-// Beginnings are n passages of the training text, of 192 tokens each.
+// Beginnings returns n passages of the training text, of 192 tokens each.
 func (c *Corpus) Beginnings(n int) (list [][]int32, err error) {
 	const length = 192
 	mix, err := data.NewMix(c.train, length, 3)
@@ -293,7 +293,7 @@ func (c *Corpus) Beginnings(n int) (list [][]int32, err error) {
 	return list, nil
 }
 
-// Examples are some texts that the head will read, of one length.
+// Examples returns some texts that the head will read, of one length.
 func (t *HeadTexts) Examples() (texts [][]int32) {
 	const n = 16
 	if t.deck == nil {
@@ -307,7 +307,7 @@ func (t *HeadTexts) Examples() (texts [][]int32) {
 	return texts
 }
 
-// TextLength is the number of tokens of a text, of conversations their mean.
+// TextLength is the number of tokens in a text; for conversations, their mean.
 func (t *HeadTexts) TextLength() int {
 	if t.deck != nil {
 		return t.deck.meanLength()
@@ -315,7 +315,7 @@ func (t *HeadTexts) TextLength() int {
 	return t.short.length
 }
 
-// Sample is the first n texts that the head will read.
+// Sample returns the first n texts that the head will read.
 func (t *HeadTexts) Sample(n int) (texts []Conversation) {
 	if t.deck != nil {
 		n = min(n, len(t.deck.list))
@@ -330,7 +330,7 @@ func (t *HeadTexts) Sample(n int) (texts []Conversation) {
 	return texts
 }
 
-// read reads the n-th text, into tokens where they are as many.
+// read reads the n-th text, into tokens if that has the right length.
 func (d *deal) read(n uint64, tokens []int32) Conversation {
 	if len(tokens) != d.length {
 		tokens = make([]int32, d.length)
@@ -339,7 +339,7 @@ func (d *deal) read(n uint64, tokens []int32) Conversation {
 	return Conversation{Tokens: tokens, From: d.from}
 }
 
-// TextFingerprints are of the texts that are dealt.
+// TextFingerprints identify the texts that are dealt.
 func (t *HeadTexts) TextFingerprints() []string {
 	if t.deck != nil {
 		return []string{t.deck.fingerprint()}
@@ -351,8 +351,8 @@ func (t *HeadTexts) TextFingerprints() []string {
 	return f
 }
 
-// phase is what a step's texts are, how many, and the number of the first of them. Every
-// LongEvery-th step takes long ones.
+// phase returns the source of a step's texts, the number of the first one, and how many there are.
+// Every LongEvery-th step takes long ones.
 func (t *HeadTexts) phase(step int) (d *deal, first, rows int) {
 	if t.long.dealer == nil {
 		return &t.short, step * t.Rows, t.Rows
@@ -364,8 +364,8 @@ func (t *HeadTexts) phase(step int) (d *deal, first, rows int) {
 	return &t.short, (step - step/every) * t.Rows, t.Rows
 }
 
-// Step reads the texts of a step, which last until the next is read; first is the number of the
-// first of them.
+// Step reads the texts of a step, which are valid until the next is read; first is the number of
+// the first of them.
 func (t *HeadTexts) Step(step int) (first int, texts []Conversation) {
 	if t.deck != nil {
 		first = step * t.Rows
@@ -385,15 +385,15 @@ func (t *HeadTexts) Step(step int) (first int, texts []Conversation) {
 	return first, t.rows[:rows]
 }
 
-// Measures on the way read the first HeldTexts texts of a source, and of what the target said in
-// each the first HeldTokens tokens.
+// Interim measures read the first HeldTexts texts of a source, and the first HeldTokens tokens that
+// the target said in each.
 const (
 	HeldTexts  = 8
 	HeldTokens = 128
 )
 
 // Each calls f with the first n texts of a source, and with the places after which a head drafts:
-// so many tokens that the target said, of which none is among the last few.
+// up to tokens tokens that the target said, none of them among the last few.
 func (t *HeldText) Each(n, tokens, last int, f func(text []int32, places []int) error) error {
 	for _, c := range t.Texts[:min(n, len(t.Texts))] {
 		var places []int

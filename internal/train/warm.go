@@ -1,4 +1,4 @@
-// What heads begin as: parts of their target, and solutions of least squares.
+// The initial values of heads: parts of their target, and solutions of least squares.
 
 package train
 
@@ -14,8 +14,8 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Regress finds the matrix whose products with the rows of x, x·M, are nearest to those of y; a
-// little ridge keeps it small where x has nothing to say.
+// Regress finds the matrix M whose products with the rows of x, x·M, are nearest to the rows of y;
+// a small ridge keeps M small where x carries no information.
 func Regress(x, y [][]float32) (*mat.Dense, error) {
 	s := moments(x, x)
 	n := len(x[0])
@@ -32,10 +32,10 @@ func Regress(x, y [][]float32) (*mat.Dense, error) {
 	return &m, err
 }
 
-// atOnce is the number of rows that are computed with at a time: they take twice the memory in float64.
+// atOnce is the number of rows processed at a time: they take twice the memory in float64.
 const atOnce = 4096
 
-// moments is the sum of the products of the numbers of x's rows with those of y's.
+// moments returns the sum of the outer products of x's rows with y's.
 func moments(x, y [][]float32) *mat.Dense {
 	all := mat.NewDense(len(x[0]), len(y[0]), nil)
 	for i := 0; i < len(x); i += atOnce {
@@ -47,7 +47,7 @@ func moments(x, y [][]float32) *mat.Dense {
 	return all
 }
 
-// Products are those of the rows of x with a matrix, x·M.
+// Products returns the products of the rows of x with a matrix, x·M.
 func Products(x [][]float32, m *mat.Dense) (y [][]float32) {
 	for i := 0; i < len(x); i += atOnce {
 		var some mat.Dense
@@ -63,7 +63,7 @@ func Products(x [][]float32, m *mat.Dense) (y [][]float32) {
 	return y
 }
 
-// Principal is the eigenvectors of the vectors' second moments, one a column.
+// Principal returns the eigenvectors of the vectors' second moments, one per column.
 func Principal(rows [][]float32) (*mat.Dense, error) {
 	var e mat.EigenSym
 	if !e.Factorize(mat.NewSymDense(len(rows[0]), moments(rows, rows).RawMatrix().Data), true) {
@@ -74,7 +74,7 @@ func Principal(rows [][]float32) (*mat.Dense, error) {
 	return &m, nil
 }
 
-// Widen makes a vector of float64s.
+// Widen converts a vector to float64.
 func Widen(x []float32) []float64 {
 	v := make([]float64, len(x))
 	for i := range x {
@@ -83,7 +83,7 @@ func Widen(x []float32) []float64 {
 	return v
 }
 
-// dense is the matrix of some rows.
+// dense returns the matrix of some rows.
 func dense(rows [][]float32) *mat.Dense {
 	m := mat.NewDense(len(rows), len(rows[0]), nil)
 	for i, r := range rows {
@@ -92,7 +92,7 @@ func dense(rows [][]float32) *mat.Dense {
 	return m
 }
 
-// Unit is a vector as a norm with weights of one leaves it.
+// Unit returns a vector normalised with weights of one.
 func Unit(v []float32) []float32 {
 	s := float32(math.Sqrt(float64(len(v))) / max(Length(v), 1e-9))
 	u := make([]float32, len(v))
@@ -102,12 +102,12 @@ func Unit(v []float32) []float32 {
 	return u
 }
 
-// Begin is what makes the parameters of a head begin as its target's.
+// Begin returns a WarmStart, which initialises a head's parameters from its target's.
 func (h *OverTarget) Begin() *WarmStart {
 	return &WarmStart{Head: ByName(h.Params), target: &h.Target}
 }
 
-// ByName is parameters by their names.
+// ByName returns parameters by their names.
 func ByName(params *autograd.Params) map[string]*autograd.Param {
 	m := map[string]*autograd.Param{}
 	for _, p := range params.All() {
@@ -116,14 +116,14 @@ func ByName(params *autograd.Params) map[string]*autograd.Param {
 	return m
 }
 
-// WarmStart makes the parameters of a head begin as what those of its target are.
+// WarmStart initialises the parameters of a head from those of its target.
 type WarmStart struct {
 	Head   map[string]*autograd.Param
-	Err    error // of the first tensor that the target has not, or not as the head has it
+	Err    error // of the first tensor that the target lacks, or has in another form than the head
 	target *Frozen
 }
 
-// of is a tensor of the target; one of nothing where it has none.
+// of returns a tensor of the target, or an empty one if it has none.
 func (w *WarmStart) of(name string) *autograd.Param {
 	p, ok := w.target.weights(name)
 	if !ok {
@@ -135,10 +135,10 @@ func (w *WarmStart) of(name string) *autograd.Param {
 	return p
 }
 
-// Copy makes a tensor what one of the target is.
+// Copy copies a tensor of the target.
 func (w *WarmStart) Copy(name, from string) { copy(w.Head[name].Data, w.of(from).Data) }
 
-// Scale multiplies a tensor: a little of what was drawn.
+// Scale multiplies a tensor, to keep a little of its drawn values.
 func (w *WarmStart) Scale(name string, by float32) {
 	data := w.Head[name].Data
 	for i := range data {
@@ -146,7 +146,7 @@ func (w *WarmStart) Scale(name string, by float32) {
 	}
 }
 
-// Fuse makes a projection of joined taps their mean, beside a little of what was drawn.
+// Fuse makes a projection of joined taps their mean, plus a little of its drawn values.
 func (w *WarmStart) Fuse(name string, drawn float32) {
 	fc := w.Head[name]
 	taps := fc.Cols / fc.Rows
@@ -168,7 +168,7 @@ func (w *WarmStart) Fit(name string, x, y [][]float32) error {
 	return nil
 }
 
-// Solved makes p rows of m, from one on, transposed.
+// Solved sets rows of p, starting at from, to m transposed.
 func Solved(p *autograd.Param, m *mat.Dense, from int) {
 	for r := range p.Rows {
 		for c := range p.Cols {
@@ -177,8 +177,8 @@ func Solved(p *autograd.Param, m *mat.Dense, from int) {
 	}
 }
 
-// MeanNorm makes a norm the mean of those before the attention of some blocks: what it normalises
-// is to be read by layers that begin as these.
+// MeanNorm sets a norm to the mean of the norms before the attention of some blocks: its output
+// will be read by layers that begin as these blocks.
 func (w *WarmStart) MeanNorm(name string, blocks []int) {
 	norm := w.Head[name]
 	clear(norm.Data)
