@@ -183,9 +183,8 @@ func (c *Client) Remove(n Name) (freed int64, err error) {
 	return freed, err
 }
 
-// sweep removes a content that no repository's blob links to, if other tools keep the contents of all repositories
-// together: CACHE/blobs/XX/HASH, with a list of the links, HASH.refs. It returns the number of bytes removed. In doubt
-// it removes nothing.
+// sweep removes a content that no repository's blob links to, if other tools keep all repositories' contents together:
+// CACHE/blobs/XX/HASH, with a list of links, HASH.refs. It returns the bytes freed. In doubt it removes nothing.
 func (c *Client) sweep(content string) (freed int64) {
 	store := filepath.Dir(filepath.Dir(content))
 	version, _ := os.ReadFile(filepath.Join(store, ".huggingface-shared-blobs"))

@@ -60,7 +60,7 @@ var (
 // kernels are among the fastest, and its error is small for its size.
 var preferred = strings.Fields("Q4_K_M Q4_K_S Q4_0 Q4_1 Q5_K_M Q5_K_S Q5_0 Q5_1 Q6_K Q8_0 BF16 F16 F32")
 
-// mixes maps names of files whose matrices are of several types to one of these.
+// mixes maps names of files whose matrices are of several types to one of those types.
 var mixes = map[string]string{"IQ2_M": "IQ2_S", "IQ3_XS": "IQ3_XXS", "IQ3_M": "IQ3_S", "Q8_K": "Q8_0"}
 
 // Runs reports whether grove runs files of a type, by its name.

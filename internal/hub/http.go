@@ -178,8 +178,7 @@ func (c *Client) refused(r *http.Response) error {
 	return fatal{fmt.Errorf("the hub answered %s", r.Status)}
 }
 
-// resetPattern matches the end of RateLimit, such as "api";r=0;t=55, for a caller who may send no more requests for t
-// seconds.
+// resetPattern matches the end of RateLimit, such as "api";r=0;t=55, sent to a caller who must wait t seconds.
 var resetPattern = regexp.MustCompile(`;r=0;t=(\d+)`)
 
 // retryAfter returns how long an answer asks to wait: seconds, a date, or the hub's RateLimit.

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// syncFile makes a file or a folder outlive a power cut.
+// syncFile makes a file or a folder survive a power failure.
 var syncFile = (*os.File).Sync
 
-// SkipSync leaves it to the system when files get to the disk, in all of the program. It is for tests.
+// SkipSync lets the system decide when files are written to the disk, in the whole program. It is for tests.
 func SkipSync() { syncFile = func(*os.File) error { return nil } }
 
-// TryFolder makes a folder, where there is none, and writes a file in it that does not stay: who writes there in the
-// end finds out at the beginning whether that can be done.
+// TryFolder makes a folder, if there is none, and writes a temporary file in it, so that a program
+// that writes there at its end learns at its beginning whether it can.
 func TryFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -35,8 +35,8 @@ func TryFolder(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Write calls fill with a buffered writer to a temporary file beside path, flushes it to the disk, and renames it to
-// path. When fill fails or panics the temporary file is removed and path is untouched.
+// Write calls fill with a buffered writer to a temporary file next to path, flushes it to the disk, and
+// renames it to path. If fill fails or panics, the temporary file is removed and path is untouched.
 func Write(path string, fill func(w io.Writer) error) error {
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		return fmt.Errorf("write %s: it exists and is not a regular file: choose another name", path)
@@ -59,15 +59,15 @@ func Write(path string, fill func(w io.Writer) error) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if err := syncFile(f); err != nil { // the content must be on the disk before the name is
+	if err := syncFile(f); err != nil { // the content must be on disk before the file gets its name
 		return err
 	}
 	if err := f.Close(); err != nil {
 		return err
 	}
-	// The file is whole when it gets its name, and says so: see package infile, which else waits.
+	// The file is complete when it gets its name. An earlier time says so to package infile, which otherwise waits.
 	earlier := time.Now().Add(-Age)
-	_ = os.Chtimes(f.Name(), earlier, earlier) // where the system has no such times it waits
+	_ = os.Chtimes(f.Name(), earlier, earlier) // if the system cannot set times, infile waits
 	if err := Rename(f.Name(), path); err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func Write(path string, fill func(w io.Writer) error) error {
 	return nil
 }
 
-// Rename gives a file or a folder its name. Windows refuses that while a program has the file open, the old one or the
-// new one, such as a reader or a scanner for viruses: there it is tried for two seconds.
+// Rename gives a file or a folder its name. Windows refuses that while a program, such as a reader
+// or a virus scanner, has the old or the new file open: there Rename tries for two seconds.
 func Rename(from, to string) error {
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		err := os.Rename(from, to)
@@ -87,14 +87,14 @@ func Rename(from, to string) error {
 	}
 }
 
-// Age is how old a file's time of modification is when the file gets its name.
+// Age is the age of a file's modification time when the file gets its name.
 const Age = 100 * time.Millisecond
 
-// unfinished is what follows the path in the name of a temporary file.
+// unfinished follows the path in the name of a temporary file.
 const unfinished = ".tmp-"
 
-// RemoveUnfinished removes the temporary files that killed writers of the path have left. Nobody
-// may be writing the path meanwhile.
+// RemoveUnfinished removes the temporary files that killed writers of the path left. Nobody may
+// write the path meanwhile.
 func RemoveUnfinished(path string) error {
 	files, err := os.ReadDir(filepath.Dir(path))
 	for _, f := range files {
@@ -105,7 +105,7 @@ func RemoveUnfinished(path string) error {
 	return err
 }
 
-// WriteJSON writes v as indented JSON, its text as it is.
+// WriteJSON writes v as indented JSON, without escaping HTML.
 func WriteJSON(path string, v any) error {
 	return Write(path, func(w io.Writer) error {
 		e := json.NewEncoder(w)
@@ -115,8 +115,8 @@ func WriteJSON(path string, v any) error {
 	})
 }
 
-// syncFolder makes the rename itself durable where the system can; elsewhere the old content may
-// come back after a crash, whole.
+// syncFolder makes the rename itself durable if the system can; otherwise the old content may come
+// back after a crash, complete.
 func syncFolder(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		_ = syncFile(d)
@@ -124,7 +124,7 @@ func syncFolder(dir string) {
 	}
 }
 
-// Exactly calls fill with a writer that takes n bytes, and fails when fill writes fewer or more.
+// Exactly calls fill with a writer that takes n bytes, and fails if fill writes fewer or more.
 func Exactly(w io.Writer, n int64, fill func(w io.Writer) error) error {
 	e := &exact{w: w, left: n}
 	if err := fill(e); err != nil {

@@ -1,4 +1,4 @@
-// Package fileerr is how errors about files are told: which file, what in it, what is wrong, what to do.
+// Package fileerr defines the form of errors about files: which file, what in it, what is wrong, what to do.
 package fileerr
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Error is what every reader of a model file returns. It prints as
-// "gguf: model.gguf: tensor "x": what is wrong: what to do".
+// Error is the error that every reader of a model file returns. It prints as "gguf: model.gguf:
+// tensor "x": what is wrong: what to do".
 type Error struct {
 	Format string // gguf, safetensors
 	File   string
@@ -30,7 +30,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Opening is the Error of a file that cannot be opened; errors.Is still finds fs.ErrNotExist and the like in it.
+// Opening returns the Error for a file that cannot be opened. errors.Is still finds fs.ErrNotExist and the like in it.
 func Opening(format, file string, err error) *Error {
 	e := &Error{Format: format, File: file, Err: err}
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
@@ -45,7 +45,7 @@ func Opening(format, file string, err error) *Error {
 	return e
 }
 
-// Quote quotes a name read from a file for a message: control characters escaped, length bounded.
+// Quote quotes a name read from a file for a message: it escapes control characters and bounds the length.
 func Quote(name string) string { return strconv.Quote(Clip(name)) }
 
 // Clip bounds the length of a name.

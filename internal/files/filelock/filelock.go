@@ -1,10 +1,10 @@
 // Package filelock gives a lock file to one user at a time, in this process and in others.
 //
 // The operating system keeps the lock and frees it when the process ends, even if it is killed. The
-// file stays. While it is locked it holds, after one byte, the number of the process. On systems other
-// than Linux, macOS, the BSDs and Windows the package locks nothing: everyone gets the lock.
+// file stays. While it is locked it holds, after one byte, the process id. On systems other than
+// Linux, macOS, the BSDs and Windows the package locks nothing: everyone gets the lock.
 //
-// The lock is that of Python's filelock, on the same file: flock, or on Windows a lock of the first byte.
+// The lock is compatible with Python's filelock, on the same file: flock, or on Windows a lock of the first byte.
 package filelock
 
 import (
@@ -38,8 +38,8 @@ func (e *HeldError) Holder() string {
 	return fmt.Sprintf("process %d", e.PID)
 }
 
-// Take locks the file at path, and makes it if there is none. It does not wait: where another user
-// holds the lock the error is a *HeldError.
+// Take locks the file at path, and creates it if there is none. It does not wait: if another user
+// holds the lock, the error is a *HeldError.
 func Take(path string) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -49,14 +49,14 @@ func Take(path string) (*Lock, error) {
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	case held:
-		b, _ := io.ReadAll(io.NewSectionReader(f, 1, 32))    // on Windows others cannot read the byte that is locked
-		pid, _ := strconv.Atoi(strings.TrimSpace(string(b))) // 0 while the other has not written it yet
+		b, _ := io.ReadAll(io.NewSectionReader(f, 1, 32))    // on Windows others cannot read the locked byte
+		pid, _ := strconv.Atoi(strings.TrimSpace(string(b))) // 0 if the other process has not written it yet
 		return nil, errors.Join(&HeldError{path, pid}, f.Close())
 	}
-	_ = f.Truncate(0) // a full disk takes no number: the lock holds without
+	_ = f.Truncate(0) // a full disk stores no id: the lock holds without it
 	_, _ = fmt.Fprintf(f, " %d\n", os.Getpid())
 	return &Lock{f}, nil
 }
 
-// Release gives the lock back.
+// Release releases the lock.
 func (l *Lock) Release() error { return errors.Join(l.f.Truncate(0), l.f.Close()) }

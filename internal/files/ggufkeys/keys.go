@@ -1,5 +1,5 @@
-// Package ggufkeys reads and writes the metadata of models in GGUF files: series of keys with one error,
-// keys that a reader does not know, the tokenizer, the type of the weights.
+// Package ggufkeys reads and writes the metadata of models in GGUF files: series of keys with one
+// error, unknown keys, the tokenizer, the type of the weights.
 package ggufkeys
 
 import (
@@ -17,7 +17,7 @@ import (
 //	c.Base = k.Float("qwen3.rope.freq_base", 10000) // the default where the key is missing
 //	if err := k.Err(); err != nil { … }
 //
-// A key of the wrong kind is an error even where there is a default.
+// A key of the wrong kind is an error even if there is a default.
 type Keys struct {
 	f   *gguf.File
 	err error
@@ -29,7 +29,7 @@ func Of(f *gguf.File) *Keys { return &Keys{f: f} }
 // Err returns the first error, naming file and key.
 func (k *Keys) Err() error { return k.err }
 
-// Has reports whether the key is there.
+// Has reports whether the key exists.
 func (k *Keys) Has(key string) bool { _, ok := k.f.Lookup(key); return ok }
 
 // Int returns an integer from 0 to 2^31−1.
@@ -53,7 +53,7 @@ func (k *Keys) String(key string, def ...string) string {
 	return read(k, key, "a string", def, gguf.As[string])
 }
 
-// Bool returns a truth value.
+// Bool returns a boolean.
 func (k *Keys) Bool(key string, def ...bool) bool {
 	return read(k, key, "a bool", def, gguf.As[bool])
 }
@@ -68,13 +68,13 @@ func (k *Keys) Ints(key string, def ...[]int64) []int64 {
 	return read(k, key, "an array of integers", def, gguf.As[[]int64])
 }
 
-// Bools returns an array of truth values; ok is false where the value is no array.
+// Bools returns an array of booleans; ok is false if the value is not an array.
 func (k *Keys) Bools(key string) (list []bool, ok bool) {
 	v, _ := k.f.Lookup(key)
 	return gguf.As[[]bool](v)
 }
 
-// IntList returns an array of integers; ok is false where the value is no array.
+// IntList returns an array of integers; ok is false if the value is not an array.
 func (k *Keys) IntList(key string) (list []int64, ok bool) {
 	v, _ := k.f.Lookup(key)
 	return gguf.As[[]int64](v)

@@ -10,11 +10,11 @@ import (
 	"github.com/grovellm/grove/internal/files/fileerr"
 )
 
-// Rules say what a reader does with the keys that follow a prefix, such as an architecture's name.
+// Rules say how a reader treats the keys that follow a prefix, such as an architecture's name.
 type Rules struct {
 	Obeyed  []string         // the reader uses the value
 	Ignored []string         // no value changes a result
-	Neutral map[string][]any // the values (int, bool, string) that change no result; others are refused
+	Neutral map[string][]any // the values (int, bool, string) that do not change the result; others are refused
 }
 
 // allows reports whether the reader takes the key with any value.
@@ -22,8 +22,8 @@ func (r *Rules) allows(key string) bool {
 	return slices.Contains(r.Obeyed, key) || slices.Contains(r.Ignored, key)
 }
 
-// Check returns an error that names the first key with the prefix that the rules do not allow.
-// It refuses a key that is in none of them.
+// Check returns an error that names the first key with the prefix that the rules do not allow. It
+// refuses a key that no rule names.
 func Check(f *gguf.File, prefix string, rules ...Rules) error {
 	for name, value := range f.Meta() {
 		key, ok := strings.CutPrefix(name, prefix)
@@ -49,7 +49,7 @@ func Check(f *gguf.File, prefix string, rules ...Rules) error {
 	return nil
 }
 
-// maxNeutral bounds the arrays that are compared with neutral values, element by element.
+// maxNeutral bounds the arrays that are compared element by element with neutral values.
 const maxNeutral = 1 << 16
 
 // isOneOf reports whether the value, or each element of an array, is in a list.

@@ -13,7 +13,7 @@ var fileTypes = map[tensor.Type]uint32{tensor.F32: 0, tensor.F16: 1, tensor.Q4_0
 	tensor.Q5_0: 8, tensor.Q5_1: 9, tensor.Q4_K: 14, tensor.Q5_K: 16, tensor.Q6_K: 18, tensor.IQ4_NL: 25,
 	tensor.BF16: 32, tensor.MXFP4: 38}
 
-// SetFileType says what type most of the file's matrices have, where llama.cpp has a number for it.
+// SetFileType records the type of most of the file's matrices, if llama.cpp has a number for it.
 func SetFileType(w *gguf.Writer, t tensor.Type) {
 	if n, ok := fileTypes[t]; ok {
 		w.Set("general.file_type", n)
@@ -21,7 +21,7 @@ func SetFileType(w *gguf.Writer, t tensor.Type) {
 	w.Set("general.quantization_version", uint32(2))
 }
 
-// SetAll copies the metadata of an open file, bit for bit, leaving out what says how that file was split.
+// SetAll copies the metadata of an open file, bit for bit, except the keys that say how that file was split.
 func SetAll(w *gguf.Writer, f *gguf.File) {
 	for key, value := range f.Meta() {
 		if !strings.HasPrefix(key, "split.") {

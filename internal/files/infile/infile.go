@@ -1,12 +1,12 @@
-// Package infile reads files that must stay as they are while they are read, such as a model's.
+// Package infile reads files that must not change while they are read, such as a model's.
 //
-// Bytes are read, not mapped: a mapped file that is cut short kills the process. After each read
-// the file's size and time of modification are compared with those it was opened with. So whatever
-// was read is of the file as it was opened, and everything else is an error that says what happened.
-// The time does not show a second write in the same tick of the file system's clock (some
-// milliseconds), nor the end of a write that has begun. So a file that was written to a moment ago
-// is opened once it has been left alone for a while. One that package atomicfile wrote is whole when
-// it gets its name, and older by its time: it is opened at once.
+// Bytes are read, not mapped: if a mapped file is cut short, the process is killed. After each
+// read, the file's size and modification time are compared with those when it was opened. So all
+// data read is from the file as it was opened, and anything else is an error that says what
+// happened. The time does not reveal a second write in the same tick of the file system's clock
+// (some milliseconds), nor the end of a write that has begun. So a file that was written to a
+// moment ago is opened only after it has been left alone for a while. A file from package
+// atomicfile is complete when it gets its name, and has an older time: it is opened at once.
 package infile
 
 import (
@@ -20,14 +20,13 @@ import (
 	"time"
 )
 
-// File is an open file, or bytes in memory that stand for one. It may be read from several
-// goroutines.
+// File is an open file, or bytes in memory that stand for one. Several goroutines may read it.
 type File struct {
 	Path string
-	Data []byte // of one in memory; nil for one on disk
+	Data []byte // of a file in memory; nil for one on disk
 	size int64
 	r    io.ReaderAt
-	disk *os.File    // nil for one in memory
+	disk *os.File    // nil for a file in memory
 	was  fs.FileInfo // of disk when it was opened
 }
 
@@ -35,13 +34,13 @@ type File struct {
 // of a file system's clock, which are at most 10 ms.
 const settled = 50 * time.Millisecond
 
-// sleep and since are replaced by tests.
+// Tests replace sleep and since.
 var sleep, since = time.Sleep, time.Since
 
-// Open opens the regular file at path. Where it was written to less than 50 ms ago, it waits until
-// that is past.
+// Open opens the regular file at path. If it was written to less than 50 ms ago, Open waits until
+// that time has passed.
 func Open(path string) (*File, error) {
-	// Before it is opened too: to open a pipe is to wait for who writes to it.
+	// Checked before opening too: opening a pipe waits for its writer.
 	if st, err := os.Stat(path); err == nil && readable(st) != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: readable(st)}
 	}
@@ -74,10 +73,10 @@ func Open(path string) (*File, error) {
 	return file, nil
 }
 
-// pointer is how a file begins that git has in place of a large one, where Git LFS is not installed.
+// pointer is the beginning of the file that git keeps instead of a large one, if Git LFS is not installed.
 const pointer = "version https://git-lfs.github.com/spec/"
 
-// readable says why a file cannot be read, if it cannot.
+// readable returns the reason why a file cannot be read, if there is one.
 func readable(st fs.FileInfo) error {
 	switch {
 	case st.IsDir():
@@ -95,7 +94,7 @@ func OpenMemory(path string, data []byte) *File {
 	return &File{Path: path, Data: data, size: int64(len(data)), r: bytes.NewReader(data)}
 }
 
-// Size is the file's size in bytes when it was opened.
+// Size returns the file's size in bytes when it was opened.
 func (f *File) Size() int64 { return f.size }
 
 // ReadAt fills p with the bytes from off on, or returns an error that says why it did not. The
@@ -103,7 +102,7 @@ func (f *File) Size() int64 { return f.size }
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.r.ReadAt(p, off)
 	if e := f.CheckUnchanged(); e != nil {
-		return n, e // and not only that the file ends
+		return n, e // rather than only an unexpected end of the file
 	}
 	if n == len(p) {
 		return n, nil
@@ -115,7 +114,7 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 		n, len(p), off, f.size, bare(err))
 }
 
-// bare is an error without the path, which the caller says.
+// bare returns an error without the path, which the caller adds.
 func bare(err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Err
@@ -125,8 +124,8 @@ func bare(err error) error {
 
 const remedy = "open it again once nothing writes to it"
 
-// CheckUnchanged returns an error that says what happened where the open file is not what it was
-// when it was opened.
+// CheckUnchanged returns an error that says what happened if the file has changed since it was
+// opened.
 func (f *File) CheckUnchanged() error {
 	if f.disk == nil {
 		return nil
@@ -146,8 +145,8 @@ func (f *File) CheckUnchanged() error {
 	return nil
 }
 
-// CheckInPlace is CheckUnchanged, and an error as well where another file has taken the path:
-// several files that belong together are then of different versions.
+// CheckInPlace is CheckUnchanged, but also fails if another file has replaced it at the path: then
+// files that belong together are of different versions.
 func (f *File) CheckInPlace() error {
 	if f.disk == nil {
 		return nil
@@ -172,7 +171,7 @@ func (f *File) Close() error {
 	return f.disk.Close()
 }
 
-// ReadFile returns the contents of the file at path, which may have so many bytes at most.
+// ReadFile returns the contents of the file at path, which may have at most most bytes.
 func ReadFile(path string, most int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {

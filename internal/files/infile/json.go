@@ -2,8 +2,8 @@ package infile
 
 import "bytes"
 
-// PlainJSON is JSON as Python writes it, with null for the numbers that JSON has no words for: Infinity, -Infinity
-// and NaN.
+// PlainJSON converts JSON as Python writes it: null replaces numbers that JSON cannot express:
+// Infinity, -Infinity and NaN.
 func PlainJSON(data []byte) []byte {
 	var out []byte
 	quoted := false

@@ -1,5 +1,5 @@
-// Package numtype has the number types of model files that package tensor has no constant for, as numbers that
-// compare with a tensor.Type, and what their blocks are made of.
+// Package numtype defines the number types of model files that package tensor has no constant for,
+// as numbers that compare with a tensor.Type, and the contents of their blocks.
 package numtype
 
 import (
@@ -8,8 +8,8 @@ import (
 	"math"
 )
 
-// ggml's types. Those grove reads into numbers are listed by tensor.Type.Decodes; the rest can be named, sized and
-// passed on.
+// ggml's types. tensor.Type.Decodes lists those that grove can decode; the others can be named,
+// sized and copied.
 const (
 	Q8_1    = 9
 	Q2_K    = 10
@@ -35,7 +35,7 @@ const (
 	Q2_0    = 42
 )
 
-// Types that safetensors has and ggml has not. They never go into a GGUF file.
+// Types that safetensors has and ggml does not. They never go into a GGUF file.
 const (
 	U8 = 1<<16 + iota
 	U16
@@ -49,8 +49,8 @@ const (
 	Unknown = math.MaxUint32
 )
 
-// CountElements multiplies the dimensions of a shape, refusing those below 1 and products that overflow. No
-// dimension is one element.
+// CountElements multiplies the dimensions of a shape. It refuses dimensions below 1 and products
+// that overflow. A shape without dimensions has one element.
 func CountElements(shape []int) (int, error) {
 	n := 1
 	for i, d := range shape {
@@ -65,17 +65,17 @@ func CountElements(shape []int) (int, error) {
 	return n, nil
 }
 
-// IQ4Scale is the scale of 32 elements in a block of IQ4_XS.
+// IQ4Scale returns the scale of 32 elements in a block of IQ4_XS.
 func IQ4Scale(src []byte, b int) int {
 	return int(src[4+b/2]>>(4*(b%2))&15|byte(binary.LittleEndian.Uint16(src[2:])>>(2*b)&3)<<4) - 32
 }
 
-// Q3Element is the integer of an element in a block of Q3_K.
+// Q3Element returns the integer of an element in a block of Q3_K.
 func Q3Element(src []byte, e int) int {
 	return int(src[32+e/128*32+e%32]>>(e/32%4*2)&3|src[e%32]>>(e/32)&1<<2) - 4
 }
 
-// Q3Scale is the scale of 16 elements in a block of Q3_K.
+// Q3Scale returns the scale of 16 elements in a block of Q3_K.
 func Q3Scale(src []byte, b int) int {
 	s := src[96:108]
 	return int(s[b%8]>>(b/8*4)&15|s[8+b%4]>>(b/4*2)&3<<4) - 32

@@ -1,4 +1,4 @@
-// Package recode turns blocks of types that no product reads into blocks of types that products read.
+// Package recode converts blocks of types without kernels to blocks of types with kernels.
 package recode
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Types that no product has kernels for run as another type, into which Append turns their blocks:
+// Types without kernels for products run as another type, to which Append converts their blocks:
 //
 //	Q3_K    as Q6_K    d·s·q for every 16 elements, s of 6 bits, q of 3; exactly
 //	IQ4_XS  as IQ4_NL  d·s·q for every 32 elements; d·s is rounded to a half
@@ -24,7 +24,7 @@ var runsAs = map[tensor.Type]tensor.Type{
 	numtype.Q1_0: tensor.Q4_0, numtype.Q2_0: tensor.Q4_0,
 }
 
-// RunsAs returns the type that products read rows of so many weights of type t in: t, or what Append makes of it.
+// RunsAs returns the type in which products read rows of cols weights of type t: t, or what Append makes of it.
 func RunsAs(t tensor.Type, cols int) tensor.Type {
 	as, ok := runsAs[t]
 	if n, _ := t.Block(); !ok || n < codebook.Elements && cols%codebook.Elements == 0 {
@@ -33,7 +33,7 @@ func RunsAs(t tensor.Type, cols int) tensor.Type {
 	return as
 }
 
-// Append turns whole blocks of type t into those of the type that they run as, appended to dst.
+// Append converts whole blocks of type t to the type that they run as, and appends them to dst.
 func Append(t tensor.Type, src, dst []byte) ([]byte, error) {
 	elements, size := t.Block()
 	to, err := runsAs[t].Size(elements)
@@ -50,7 +50,7 @@ func Append(t tensor.Type, src, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// CheckWritable is an error for a type that tensor.Quantize does not write.
+// CheckWritable returns an error for a type that tensor.Quantize does not write.
 func CheckWritable(t tensor.Type) error { return tensor.Quantize(t, nil, nil) }
 
 func recodeBlock(t tensor.Type, src, dst []byte) error {
@@ -96,7 +96,7 @@ func recodeBlock(t tensor.Type, src, dst []byte) error {
 	return nil
 }
 
-// recodeFew makes blocks of Q4_0, whose integers are q − 8, of one of Q1_0 or Q2_0.
+// recodeFew converts a block of Q1_0 or Q2_0 to blocks of Q4_0, whose integers are q − 8.
 func recodeFew(t tensor.Type, src, dst []byte) {
 	elements, size := t.Block()
 	bits := 8 * (size - 2) / elements

@@ -1,5 +1,5 @@
-// Package reshape makes tensors of other tensors: what one format keeps as one matrix and another as several, or in
-// another order.
+// Package reshape makes tensors from other tensors, for matrices that one format keeps whole and
+// another in parts, or in another order.
 package reshape
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Columns is a matrix of columns [from, to) of t, which must be whole blocks of its type. The data are a copy.
+// Columns returns a matrix of columns [from, to) of t, which must be whole blocks of its type. The data are a copy.
 func Columns(t tensor.Tensor, from, to int) (tensor.Tensor, error) {
 	if err := t.Check(); err != nil {
 		return t, err
@@ -40,7 +40,7 @@ func Columns(t tensor.Tensor, from, to int) (tensor.Tensor, error) {
 	return t, nil
 }
 
-// Join is the matrix of parts side by side, which must have as many rows, and one type.
+// Join returns a matrix of parts side by side, which must have equally many rows, and one type.
 func Join(name string, parts ...tensor.Tensor) (tensor.Tensor, error) {
 	if len(parts) == 0 {
 		return tensor.Tensor{}, fmt.Errorf("tensor %s: no parts", fileerr.Quote(name))
@@ -73,8 +73,8 @@ func Join(name string, parts ...tensor.Tensor) (tensor.Tensor, error) {
 	return joined, joined.Check()
 }
 
-// Reordered is t with its rows in another order, or a vector with its elements: row i is row
-// order(i) of t. nil: t itself.
+// Reordered returns t with its rows, or the elements of a vector, in another order: row i is row
+// order(i) of t. If order is nil, it returns t itself.
 func Reordered(t tensor.Tensor, order func(i int) int) (tensor.Tensor, error) {
 	if err := t.Check(); err != nil || order == nil {
 		return t, err
@@ -96,7 +96,7 @@ func Reordered(t tensor.Tensor, order func(i int) int) (tensor.Tensor, error) {
 	if from := t.Reader; from != nil && len(t.Shape) > 1 {
 		t.Reader = func(dst []byte, r0, r1 int) error {
 			for i := r0; i < r1; {
-				run := 1 // rows that lie one after the other in the file too
+				run := 1 // rows that are consecutive in the file too
 				for i+run < r1 && order(i+run) == order(i)+run {
 					run++
 				}
@@ -122,12 +122,12 @@ func Reordered(t tensor.Tensor, order func(i int) int) (tensor.Tensor, error) {
 	return t, nil
 }
 
-// Shifted is a vector with a number added to each element, in F32.
+// Shifted returns a vector with a number added to each element, in F32.
 func Shifted(t tensor.Tensor, by float32) (tensor.Tensor, error) {
 	return Mapped(t, func(x float32) float32 { return x + by })
 }
 
-// Mapped is a vector with a function of each element in its place, in F32.
+// Mapped returns a vector with a function applied to each element, in F32.
 func Mapped(t tensor.Tensor, f func(x float32) float32) (tensor.Tensor, error) {
 	x, err := t.Float32s()
 	if err != nil {
@@ -140,8 +140,8 @@ func Mapped(t tensor.Tensor, f func(x float32) float32) (tensor.Tensor, error) {
 	return tensor.FromFloat32s(t.Name, tensor.F32, t.Shape, y)
 }
 
-// Scaled is a matrix with its rows multiplied by two factors each, one after the other: in its type, or, of one that is
-// quantised, in F32.
+// Scaled returns a matrix whose rows are multiplied by two factors each, one after the other: in the matrix's type, or
+// in F32 if that is quantised.
 func Scaled(t tensor.Tensor, factors func(row int) [2]float32) (tensor.Tensor, error) {
 	if err := t.Check(); err != nil || len(t.Shape) != 2 {
 		return t, err
@@ -170,13 +170,13 @@ func Scaled(t tensor.Tensor, factors func(row int) [2]float32) (tensor.Tensor, e
 	return x, nil
 }
 
-// Equal reports whether two tensors have one type, shape and bytes. It reads tensors that are in a
-// file a few rows at a time.
+// Equal reports whether two tensors have the same type, shape and bytes. It reads tensors that are
+// in a file a few rows at a time.
 func Equal(t, o tensor.Tensor) (bool, error) {
 	if t.Type != o.Type || !slices.Equal(t.Shape, o.Shape) {
 		return false, nil
 	}
-	const most = 1 << 20 // bytes at once
+	const most = 1 << 20 // bytes at a time
 	rows, size := t.Rows(), t.RowBytes()
 	step := max(most/max(size, 1), 1)
 	a, b := make([]byte, min(step, rows)*size), make([]byte, min(step, rows)*size)

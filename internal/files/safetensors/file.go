@@ -18,15 +18,15 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// File is an open safetensors file, or all the shards of a model. It may be read from several
-// goroutines. After Close its tensors can no longer be read.
+// File is an open safetensors file, or all the shards of a model. Several goroutines may read it.
+// After Close its tensors can no longer be read.
 type File struct {
 	Path     string            // the file, or the folder of shards
-	Metadata map[string]string // the optional __metadata__ entry; of shards, that of the first
+	Metadata map[string]string // the optional __metadata__ entry; for shards, the first one's
 	Tensors  []Info            // in the order of their data
 
 	parts  []*infile.File
-	others []*infile.File // of a folder, the other files that a model is read from
+	others []*infile.File // for a folder, the other files that a model is read from
 	byName map[string]int
 }
 
@@ -38,21 +38,21 @@ type Info struct {
 	Shape  []int       // outermost first
 	Offset int64       // of its data in its file
 	Size   int64       // bytes
-	Part   int         // which shard
+	Part   int         // index of the shard
 
-	stored tensor.Type                        // of a tensor of Replace: what it is in the file
+	stored tensor.Type                        // for a tensor of Replace: its type in the file
 	read   func(dst []byte, r0, r1 int) error // nil: its bytes are those in the file
 }
 
-// The names Hugging Face's library gives the files of a model's folder.
+// The names that Hugging Face's library gives the files of a model's folder.
 const (
 	singleName = "model.safetensors"
 	torchName  = "pytorch_model.bin"
-	indexEnd   = ".index.json" // after one of them: the shards'
+	indexEnd   = ".index.json" // after one of them: the shards' index
 )
 
-// Open opens the file at path; a folder is opened as OpenFolder does. Reading what has changed
-// since is an error, and never the bytes of two versions.
+// Open opens the file at path; it opens a folder as OpenFolder does. Reading a file that has
+// changed since is an error, and never returns bytes of two versions.
 func Open(path string) (*File, error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		return OpenFolder(path)
@@ -65,15 +65,15 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// besideNames are the other files of a folder that a model is read from.
+// otherNames are the other files of a folder that a model is read from.
 var otherNames = []string{
 	"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
 	"special_tokens_map.json", "chat_template.jinja", "chat_template.json", singleName + indexEnd, torchName + indexEnd,
 }
 
-// OpenFolder opens the weights of a Hugging Face model folder: model.safetensors, or the shards that
-// model.safetensors.index.json lists; without them pytorch_model.bin or its shards; without those the
-// first file of other names.
+// OpenFolder opens the weights of a Hugging Face model folder: model.safetensors, or the shards
+// that model.safetensors.index.json lists; without these pytorch_model.bin or its shards; without
+// those the first file with another name.
 func OpenFolder(dir string, other ...string) (*File, error) {
 	f := newFile(dir)
 	if err := f.openFolder(other); err != nil {
@@ -121,7 +121,7 @@ func (f *File) openFolder(other []string) error {
 
 func newFile(path string) *File { return &File{Path: path, byName: map[string]int{}} }
 
-// openShards opens every shard the index names and checks that each tensor lies where the index says.
+// openShards opens every shard that the index names and checks that each tensor is where the index says.
 func (f *File) openShards(index string) error {
 	weights, err := readIndex(index)
 	if err != nil {
@@ -134,7 +134,7 @@ func (f *File) openShards(index string) error {
 		}
 		path := filepath.Join(f.Path, shard)
 		if len(f.parts) > 0 && f.parts[len(f.parts)-1].Path == path {
-			continue // sorted: a shard's tensors come together
+			continue // sorted, so a shard's tensors are consecutive
 		}
 		if err := f.addPart(path); errors.Is(err, fs.ErrNotExist) {
 			return fault(index, `field "weight_map"`, "fetch that file too", "it names %s, which is not there",
@@ -153,7 +153,7 @@ func (f *File) openShards(index string) error {
 	return nil
 }
 
-// maxIndex bounds the index file: the largest models' have about 100k entries of 100 bytes.
+// maxIndex bounds the size of the index file: the largest models' have about 100k entries of 100 bytes.
 const maxIndex = 100 << 20
 
 // readIndex returns the shard of each tensor.
@@ -190,7 +190,7 @@ func readIndex(index string) (map[string]string, error) {
 	return weights, nil
 }
 
-// plainName reports whether a shard's name is that of a file right in the folder, on every system.
+// plainName reports whether a shard's name is, on every system, that of a file directly in the folder.
 func plainName(s string) bool {
 	return s != "" && s != "." && s != ".." && filepath.IsLocal(s) && !strings.ContainsAny(s, `/\:`+"\x00")
 }
@@ -237,7 +237,7 @@ func parseAny(file *infile.File) (*header, error) {
 	return parseFile(file)
 }
 
-// Rename gives the tensors other names, but for one whose new name another has.
+// Rename renames the tensors, except one whose new name another tensor has.
 func (f *File) Rename(to func(name string) string) {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
@@ -250,7 +250,7 @@ func (f *File) Rename(to func(name string) string) {
 	}
 }
 
-// Replace puts t, whose rows its Reader makes, in the place of the named tensor, which holds them as stored.
+// Replace puts t, whose rows its Reader makes, in place of the named tensor, which holds them as stored.
 func (f *File) Replace(name string, t tensor.Tensor, stored tensor.Type) {
 	i := f.byName[name]
 	delete(f.byName, name)
@@ -263,7 +263,7 @@ func (f *File) Replace(name string, t tensor.Tensor, stored tensor.Type) {
 	info.read = t.Reader
 }
 
-// Stored returns what a tensor of Replace is in the file.
+// Stored returns the type in the file of a tensor of Replace.
 func (f *File) Stored(name string) (t tensor.Type, ok bool) {
 	i, ok := f.byName[name]
 	if !ok || f.Tensors[i].read == nil {
@@ -272,7 +272,7 @@ func (f *File) Stored(name string) (t tensor.Type, ok bool) {
 	return f.Tensors[i].stored, true
 }
 
-// Drop leaves out tensors by their names.
+// Drop removes tensors by their names.
 func (f *File) Drop(drop func(name string) bool) {
 	f.Tensors = slices.DeleteFunc(f.Tensors, func(t Info) bool { return drop(t.Name) })
 	clear(f.byName)
@@ -281,9 +281,9 @@ func (f *File) Drop(drop func(name string) bool) {
 	}
 }
 
-// CheckInPlace returns an error where one of the files has changed since it was opened, or where
-// another file has taken its place: they are then of different versions. Of a folder they are the
-// weights and all JSON and template files.
+// CheckInPlace returns an error if one of the files has changed since it was opened, or if another
+// file has replaced it: the files are then of different versions. For a folder they are the weights
+// and all JSON and template files.
 func (f *File) CheckInPlace() error {
 	for _, p := range slices.Concat(f.others, f.parts) {
 		if err := p.CheckInPlace(); err != nil {
@@ -303,9 +303,9 @@ func (f *File) Close() error {
 	return errors.Join(errs...)
 }
 
-// Tensor returns the named tensor, whose bytes are read when they are asked for. ok is false where
-// there is none of that name. A type that tensor.Dequantize does not read is no error here: Load
-// makes it one.
+// Tensor returns the named tensor, whose bytes are read when they are needed. ok is false if no
+// tensor has that name. A type that tensor.Dequantize does not read is no error here, but it is in
+// Load.
 func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 	i, ok := f.byName[name]
 	if !ok || len(f.parts) == 0 {
@@ -321,13 +321,13 @@ func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 	return t, true
 }
 
-// reader reads rows of so many bytes.
+// reader returns a function that reads rows of row bytes.
 func (f *File) reader(info *Info, row int) func(dst []byte, r0, r1 int) error {
 	if info.read != nil {
 		return info.read
 	}
 	p := f.parts[info.Part]
-	at, name := info.Offset, info.Name // and not info, which Drop moves
+	at, name := info.Offset, info.Name // not info, which Drop moves
 	return func(dst []byte, r0, _ int) error {
 		if _, err := p.ReadAt(dst, at+int64(r0)*int64(row)); err != nil {
 			return fault(p.Path, "tensor "+fileerr.Quote(name), "", "%w", err)
@@ -336,7 +336,7 @@ func (f *File) reader(info *Info, row int) func(dst []byte, r0, r1 int) error {
 	}
 }
 
-// Load is Tensor with an error, naming file and tensor, for one that is missing or of a type that cannot be read.
+// Load is Tensor, but returns an error, naming file and tensor, if it is missing or of a type that cannot be read.
 func (f *File) Load(name string) (tensor.Tensor, error) {
 	field := "tensor " + fileerr.Quote(name)
 	t, ok := f.Tensor(name)
@@ -350,8 +350,8 @@ func (f *File) Load(name string) (tensor.Tensor, error) {
 	return t, nil
 }
 
-// LoadElements is Load of a tensor that is read in another order than it lies in: each element is a
-// row.
+// LoadElements is Load for a tensor that is read in another order than that of the file: each
+// element is a row.
 func (f *File) LoadElements(name string) (tensor.Tensor, error) {
 	t, err := f.Load(name)
 	if err != nil || t.Reader == nil {

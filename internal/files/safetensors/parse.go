@@ -25,7 +25,7 @@ const (
 	// the largest models have 100k tensors.
 	maxTensors  = 1 << 18
 	maxMetadata = 1 << 16
-	maxNesting  = 1000 // of values that are skipped
+	maxNesting  = 1000 // of skipped values
 )
 
 const (
@@ -47,7 +47,7 @@ type header struct {
 	tensors  []Info
 }
 
-// fault makes the package's error.
+// fault makes an error of this package.
 func fault(file, field, remedy, format string, args ...any) *fileerr.Error {
 	return &fileerr.Error{Format: "safetensors", File: file, Field: field, Remedy: remedy,
 		Err: fmt.Errorf(format, args...)}
@@ -121,7 +121,7 @@ func (p *parser) delim(want json.Delim) error {
 	return nil
 }
 
-// object calls f for each key of an object, whose value f must consume.
+// object calls f for each key of an object. f must consume the key's value.
 func (p *parser) object(f func(key string) error) error {
 	if err := p.delim('{'); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (p *parser) str() (string, error) {
 	return s, nil
 }
 
-// skip passes over a value of any kind.
+// skip skips a value of any kind.
 func (p *parser) skip() error {
 	for depth := 0; ; {
 		t, err := p.dec.Token()
@@ -259,7 +259,7 @@ func (p *parser) entry(name string) error {
 	return nil
 }
 
-// setType finds the dtype and checks that the shape takes the bytes given. Tensors without elements are legal.
+// setType finds the dtype and checks that the shape matches the number of bytes. Tensors without elements are legal.
 func (t *Info) setType() error {
 	typ, ok := dtypes[t.DType]
 	if !ok {
@@ -304,7 +304,7 @@ func (p *parser) metadata() error {
 }
 
 // place sorts the tensors by offset, checks that together they cover the data exactly, as the
-// format demands, and turns offsets into positions in the file.
+// format demands, and converts offsets to positions in the file.
 func (h *header) place(start, fileSize int64) error {
 	slices.SortFunc(h.tensors, func(a, b Info) int {
 		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Size, b.Size), cmp.Compare(a.Name, b.Name))

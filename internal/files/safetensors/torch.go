@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove/internal/files/torch"
 )
 
-// parseTorch is parse for a PyTorch file. Its errors lack the file.
+// parseTorch is parseFile for a PyTorch file. Its errors lack the file.
 func parseTorch(file *infile.File) (*header, error) {
 	list, err := torch.Parse(file, file.Size())
 	if err != nil {

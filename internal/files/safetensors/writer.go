@@ -20,11 +20,11 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Writer collects a file's description and writes it in one go. Tensor data is asked for when its turn comes, so that
-// a file of any size is written in little memory. What is written depends only on what was added,
-// not on the order: tensors lie by size of element, largest first, so that each is aligned to its
-// elements, then by name. The first mistake made with SetMetadata or Add is kept and returned by
-// WriteTo and WriteFile.
+// Writer collects a file's description and writes the file in one go. It asks for each tensor's
+// data when that is written, so that a file of any size takes little memory. The contents depend
+// only on the tensors added, not on their order: tensors are sorted by size of element, largest
+// first, so that each is aligned to its elements, then by name. The first error in SetMetadata or
+// Add is kept and returned by WriteTo and WriteFile.
 type Writer struct {
 	metadata map[string]string
 	tensors  []pending
@@ -49,7 +49,7 @@ func (w *Writer) fail(field, remedy, format string, args ...any) {
 	}
 }
 
-// SetMetadata sets an entry of __metadata__. PyTorch's loader wants "format" set to "pt".
+// SetMetadata sets an entry of __metadata__. PyTorch's loader requires "format" to be "pt".
 func (w *Writer) SetMetadata(key, value string) {
 	if !utf8.ValidString(key) || !utf8.ValidString(value) {
 		w.fail(metadataName+" "+fileerr.Quote(key), "", "is not valid UTF-8")
@@ -100,8 +100,8 @@ func dtypeOf(t tensor.Type) (string, bool) {
 	return "", false
 }
 
-// AddTensor adds a tensor with its data, which must stay as they are, or readable, until the file
-// is written.
+// AddTensor adds a tensor with its data, which must not change, and must remain readable, until the
+// file is written.
 func (w *Writer) AddTensor(t tensor.Tensor) {
 	w.Add(t.Name, t.Type, t.Shape, func(out io.Writer) error {
 		x, err := t.ReadAll()
@@ -113,7 +113,7 @@ func (w *Writer) AddTensor(t tensor.Tensor) {
 	})
 }
 
-// WriteFile writes the file at path, whole or not at all. A file that is there stays until the new one is complete.
+// WriteFile writes the file at path, whole or not at all. An existing file stays until the new one is complete.
 func (w *Writer) WriteFile(path string) error {
 	err := atomicfile.Write(path, func(out io.Writer) error {
 		_, err := w.WriteTo(out)
@@ -198,6 +198,6 @@ func quoteJSON(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a valid string has an encoding, and a buffer takes it
+	_ = e.Encode(s) // a valid string has an encoding, and a buffer accepts it
 	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 }

@@ -1,5 +1,5 @@
-// The pickle machine, as far as PyTorch's files need it: a stack of values, made by one opcode
-// after the other. What would be run in Python is kept as its name and arguments.
+// The pickle machine, as far as PyTorch's files need it: a stack of values, built by one opcode
+// after another. Calls that Python would run are kept as a name and arguments.
 
 package torch
 
@@ -13,11 +13,11 @@ import (
 type (
 	dict struct{ keys, values []any }
 
-	// global is the name of a class or function. Its parts stay apart: joined for each reference to
-	// two long texts, they would take memory without bound.
+	// global is the name of a class or function. Its parts are kept separate: if they were joined for
+	// each reference to two long texts, they would take unbounded memory.
 	global struct{ module, name string }
 
-	// built is what a call would have returned.
+	// built is the result of a call that Python would run.
 	built struct {
 		function global
 		args     []any
@@ -35,12 +35,12 @@ type (
 // list is a Python list, which opcodes append to.
 type list struct{ items []any }
 
-// maxValues bounds how many values a pickle pushes and remembers. Each takes a byte of the pickle at
-// least and about 100 bytes of memory at most. A tensor has about 36 of them.
+// maxValues bounds how many values a pickle pushes and remembers. Each takes at least a byte of the
+// pickle and at most about 100 bytes of memory. A tensor has about 36 of them.
 const maxValues = 1 << 19
 
-// unpickler is the machine. Strings are copied from the pickle once. A value is moved from the stack
-// into a tuple, a list or a dictionary at most once. So values and length bound memory and work.
+// unpickler is the machine. Strings are copied from the pickle once. A value is moved from the stack to a
+// tuple, a list or a dictionary at most once. So the number of values and the length bound memory and work.
 type unpickler struct {
 	in     []byte
 	stack  []any
@@ -113,7 +113,7 @@ func (u *unpickler) pop() (any, error) {
 	return v, nil
 }
 
-// since pops what was pushed since the last mark.
+// since pops the values pushed since the last mark.
 func (u *unpickler) since() ([]any, error) {
 	for i := len(u.stack) - 1; i >= 0; i-- {
 		if _, ok := u.stack[i].(mark); ok {
@@ -135,7 +135,7 @@ func (u *unpickler) last(n int) ([]any, error) {
 	return items, nil
 }
 
-// sized are opcodes of a length and as many bytes: how many bytes the length has, and whether they are text.
+// sized are opcodes with a length and that many bytes: how many bytes the length has, and whether the bytes are text.
 var sized = map[byte]struct {
 	length uint64
 	text   bool

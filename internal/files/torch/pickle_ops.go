@@ -20,7 +20,7 @@ func (u *unpickler) scalar(op byte) error {
 		n, err := u.number(map[byte]uint64{'K': 1, 'M': 2}[op])
 		u.push(int64(n))
 		return err
-	case 'G': // the one number of the other byte order
+	case 'G': // the only big-endian number
 		b, err := u.take(8)
 		if err == nil {
 			u.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
@@ -122,13 +122,13 @@ func (u *unpickler) put(op byte) error {
 			}
 			return nil
 		}
-	case *built: // of a class that is passed over
+	case *built: // of a class that is skipped
 		return nil
 	}
 	return fmt.Errorf("items for %s", describe(u.stack[len(u.stack)-1]))
 }
 
-// make stands for what Python would call.
+// make represents a call that Python would run.
 func (u *unpickler) make(op byte) error {
 	if op == 'Q' {
 		v, err := u.pop()
@@ -183,7 +183,7 @@ func describe(v any) string {
 	return fmt.Sprintf("a %T", v)
 }
 
-// quote names the global in a message.
+// quote quotes the global's name for a message.
 func (g global) quote() string {
 	const most = 96 // more than fileerr.Quote shows
 	return fileerr.Quote(g.module[:min(len(g.module), most)] + "." + g.name[:min(len(g.name), most)])

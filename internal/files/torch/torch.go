@@ -1,10 +1,10 @@
-// Package torch reads where PyTorch's checkpoint files (pytorch_model.bin, .pt) keep their tensors:
-// what many drafters' heads are published as.
+// Package torch finds the tensors in PyTorch's checkpoint files (pytorch_model.bin, .pt), the form
+// in which many drafters' heads are published.
 //
 // A file is a zip archive of stored entries: data.pkl, a pickle of a dictionary by name whose
-// tensors refer to storages, and one entry data/KEY for each storage, the numbers as they are. The
-// pickle is read as data: nothing that it names is run, and whatever is not a tensor is passed
-// over.
+// tensors refer to storages, and one entry data/KEY for each storage, which holds the raw numbers.
+// The pickle is read as data: nothing that it names is run, and anything that is not a tensor is
+// skipped.
 package torch
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Magic begins a file: that of a zip archive.
+// Magic is the beginning of a file: that of a zip archive.
 const Magic = "PK\x03\x04"
 
 // Info is a tensor's place in the file.
@@ -32,7 +32,7 @@ type Info struct {
 	Offset, Size int64
 }
 
-// types of numbers, by the class of a storage.
+// types maps the class of a storage to its type of numbers.
 var types = map[string]tensor.Type{
 	"FloatStorage": tensor.F32, "HalfStorage": tensor.F16, "BFloat16Storage": tensor.BF16, "DoubleStorage": numtype.F64,
 	"LongStorage": numtype.I64, "IntStorage": numtype.I32, "ShortStorage": numtype.I16, "CharStorage": numtype.I8,
@@ -41,14 +41,14 @@ var types = map[string]tensor.Type{
 }
 
 const (
-	// maxDirectory bounds how much of the archive's directory is read: about 80 bytes for each storage.
-	// An entry of 46 bytes takes about 300 of memory.
+	// maxDirectory bounds how much of the archive's directory is read: about 80 bytes for each
+	// storage. An entry of 46 bytes takes about 300 bytes of memory.
 	maxDirectory = 4 << 20
 
 	maxDims = 64 // PyTorch's limit
 )
 
-// Parse lists the tensors of a file of so many bytes, in the order of its dictionary.
+// Parse lists the tensors of a file of size bytes, in the order of its dictionary.
 func Parse(file io.ReaderAt, size int64) ([]Info, error) {
 	directory := &limitedReader{file, maxDirectory}
 	z, err := zip.NewReader(directory, size)
@@ -86,7 +86,7 @@ func Parse(file io.ReaderAt, size int64) ([]Info, error) {
 	return a.list(top)
 }
 
-// limitedReader fails once it has read what is left to it.
+// limitedReader fails once it has read its limit.
 type limitedReader struct {
 	io.ReaderAt
 	left int
@@ -107,7 +107,7 @@ type archive struct {
 	storages      map[string]*zip.File
 }
 
-// place returns where the contents of an entry lie in the file.
+// place returns where the contents of an entry are in the file.
 func (a *archive) place(f *zip.File) (at, size int64, err error) {
 	if at, err = f.DataOffset(); err != nil {
 		return 0, 0, err
@@ -138,7 +138,7 @@ func (a *archive) read(f *zip.File) ([]byte, error) {
 	return text, nil
 }
 
-// list finds the tensors of the dictionary at the top.
+// list finds the tensors of the top-level dictionary.
 func (a *archive) list(top any) ([]Info, error) {
 	d, ok := top.(*dict)
 	if !ok {
@@ -168,7 +168,7 @@ func (a *archive) list(top any) ([]Info, error) {
 	return list, nil
 }
 
-// tensor resolves what the pickle says of a tensor to bytes of the file.
+// tensor resolves the pickle's description of a tensor to bytes of the file.
 func (a *archive) tensor(name string, t *built) (Info, error) {
 	if t.function == (global{"torch._utils", "_rebuild_parameter"}) && len(t.args) > 0 {
 		inner, ok := t.args[0].(*built)
@@ -228,8 +228,8 @@ func (a *archive) tensor(name string, t *built) (Info, error) {
 	return info, nil
 }
 
-// ints reads a tuple of at most maxDims numbers that are not negative. Without that limit, many
-// tensors of one long shape would take memory without bound.
+// ints reads a tuple of at most maxDims non-negative numbers. Without that limit, many tensors with
+// one long shape would take unbounded memory.
 func ints(v any) ([]int, bool) {
 	t, ok := v.([]any)
 	if !ok || len(t) > maxDims {

@@ -36,8 +36,7 @@ type Model struct {
 	Drafter string // from the manifest; empty: none
 }
 
-// manifest is the contents of grove.json: the files that draft for all models of the folder, and for single ones by
-// file.
+// manifest is the contents of grove.json: the files that draft for the folder's models, and for single ones by file.
 type manifest struct {
 	drafters
 	Models map[string]drafters `json:"models"`
@@ -131,7 +130,7 @@ func (f *finder) scan(dir string, deep int) error {
 	return nil
 }
 
-// isFolder reports whether a folder is a model: it has config.json, and not just GGUF files as well.
+// isFolder reports whether a folder is a model: it has config.json, as some folders of only GGUF files do too.
 func isFolder(path string) bool {
 	entries, _ := os.ReadDir(path) // whoever opens it will get the error
 	var files []hub.File
