@@ -1,8 +1,8 @@
 package convert
 
-// What a GGUF file says about a model for people (its name, licence, tags) stands in a folder's
-// model card: README.md begins with fields in YAML. The names are those that llama.cpp reads; keys
-// that it has no name for stand there by their own.
+// The information for people in a GGUF file (name, licence, tags) is in a folder's model card:
+// README.md begins with fields in YAML. The names are those that llama.cpp reads; keys without such
+// a name keep their own.
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ import (
 	"github.com/grovellm/grove/internal/files/infile"
 )
 
-// cardFields are the fields of a card, by the keys of GGUF files after "general.". Lists says which are lists.
+// cardFields are the fields of a card, by the keys of GGUF files after "general.". lists says which are lists.
 var cardFields = []struct {
 	key, field string
 	list       bool
@@ -33,10 +33,10 @@ var cardFields = []struct {
 	{"tags", "tags", true}, {"languages", "language", true},
 }
 
-// ofFile are the keys after "general." that say what is in the file itself: they are written anew.
+// ofFile matches the keys after "general." that describe the file itself: they are written anew.
 var ofFile = regexp.MustCompile(`^(architecture|type|alignment|file_type|quantization_version)$`)
 
-// cardOf makes a model card of a file's keys general.*; it is empty where there are none for people.
+// cardOf makes a model card from a file's keys general.*. It is empty if none are for people.
 func cardOf(f *gguf.File) string {
 	var b strings.Builder
 	name := modelName(f.Path)
@@ -62,13 +62,13 @@ func cardOf(f *gguf.File) string {
 			value = list
 		case isNumber && v.Type() == "u32":
 			value = number
-		default: // settings of sampling, which are no words about the model
+		default: // settings of sampling, which do not describe the model
 			continue
 		}
 		if key == "name" && isText {
 			name = text
 		}
-		line, err := json.Marshal(value) // which is YAML too
+		line, err := json.Marshal(value) // JSON is YAML too
 		if err == nil {
 			fmt.Fprintf(&b, "%s: %s\n", field, line)
 		}
@@ -88,9 +88,9 @@ func writeCard(f *gguf.File, dir string) error {
 	return os.WriteFile(filepath.Join(dir, "README.md"), []byte(card), 0o666)
 }
 
-const maxCard = 1 << 20 // bytes of a README.md
+const maxCard = 1 << 20 // maximum size of a README.md in bytes
 
-// setCard sets the keys general.* that the folder's model card has fields for.
+// setCard sets the keys general.* from the fields of the folder's model card.
 func setCard(w *gguf.Writer, dir string) error {
 	text, err := infile.ReadFile(filepath.Join(dir, "README.md"), maxCard)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,19 +143,19 @@ func (v cardValue) texts() []string {
 	return out
 }
 
-// fieldLine matches a field at the margin, with what stands behind it in its line.
+// fieldLine matches an unindented field, and the rest of its line.
 var fieldLine = regexp.MustCompile(`^([A-Za-z_][\w.\-]*):(?:[ \t]+(.*))?$`)
 
-// frontMatter reads the fields with which a card begins. Of YAML it knows texts, in quotes or not,
-// and lists of them in brackets or line by line; fields of another form are left out, as they are
-// none of those asked for.
+// frontMatter reads the fields at the beginning of a card. It reads a subset of YAML: texts, quoted
+// or not, and lists of them in brackets or line by line. It skips fields of another form, because
+// none of the wanted ones has one.
 func frontMatter(card string) map[string]cardValue {
 	fields := map[string]cardValue{}
 	lines := strings.Split(strings.ReplaceAll(card, "\r\n", "\n"), "\n")
 	if lines[0] != "---" {
 		return fields
 	}
-	name := "" // of the field whose list goes on
+	name := "" // of the field whose list continues
 	for _, line := range lines[1:] {
 		m := fieldLine.FindStringSubmatch(line)
 		item, isItem := strings.CutPrefix(strings.TrimLeft(line, " "), "- ")
@@ -167,7 +167,7 @@ func frontMatter(card string) map[string]cardValue {
 				x.inList = true
 				fields[name] = append(fields[name], x)
 			}
-		case m == nil: // a comment, or of a form not known
+		case m == nil: // a comment, or an unknown form
 		default:
 			name = ""
 			switch value := strings.TrimSpace(m[2]); {
@@ -182,7 +182,7 @@ func frontMatter(card string) map[string]cardValue {
 			}
 		}
 	}
-	return map[string]cardValue{} // the fields do not end
+	return map[string]cardValue{} // the end of the fields is missing
 }
 
 // flowList reads [a, "b"].
@@ -208,7 +208,7 @@ func flowList(text string) cardValue {
 	return out
 }
 
-// scalar reads a text, in quotes or not. Blocks, maps and references are none.
+// scalar reads a text, quoted or not. It refuses blocks, maps and references.
 func scalar(text string) (x cardText, ok bool) {
 	switch {
 	case strings.HasPrefix(text, `"`):

@@ -13,14 +13,14 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// tokenSource is where a GGUF file's tokenizer comes from: the folder that is converted, or of a head its target.
+// tokenSource says where a GGUF file's tokenizer comes from: the folder that is converted, or, for a head, its target.
 type tokenSource struct {
 	dir   string
 	vocab int                             // rows of the embedding
-	fits  func(target model.Config) error // of a drafter's head; nil for a model
+	fits  func(target model.Config) error // for a drafter's head; nil for a model
 }
 
-// add converts the folder's tokenizer, where it has one, or a head's target's.
+// add converts the folder's tokenizer, if it has one, or the tokenizer of a head's target.
 func (v *tokenSource) add(w *gguf.Writer, target string) (notes []string, err error) {
 	dir := v.dir
 	switch {
@@ -81,7 +81,7 @@ func readTarget(path string) (c model.Config, isDir bool, err error) {
 	return c, false, errors.Join(err, f.Close())
 }
 
-// copyTokenizer copies that of a GGUF file.
+// copyTokenizer copies the tokenizer of a GGUF file.
 func copyTokenizer(w *gguf.Writer, path string) error {
 	f, err := gguf.Open(path)
 	if err != nil {
@@ -91,8 +91,8 @@ func copyTokenizer(w *gguf.Writer, path string) error {
 	return ggufkeys.SetTokenizer(w, f)
 }
 
-// checkTokens makes sure, before the weights are written, that the keys w has are those of the tokenizer they were
-// made from.
+// checkTokens checks, before the weights are written, that the keys in w describe the tokenizer
+// that they were made from.
 func checkTokens(set func(*gguf.Writer) error, tok *tokenizer.Tokenizer) error {
 	dir, err := os.MkdirTemp("", "grove-")
 	if err != nil {

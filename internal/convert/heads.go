@@ -1,4 +1,4 @@
-// Drafters' heads, which know themselves what their tensors are in either format.
+// Drafters' heads: their own package knows their tensors in either format.
 
 package convert
 
@@ -22,13 +22,13 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// head is an open file of one.
+// head is an open file of a head.
 type head struct {
 	*headfile.Head
 	path string
 }
 
-// openHead opens a file that is a head; nil for others, and where there is none.
+// openHead opens a file of a head; nil for other files, and if there is none.
 func openHead(path string) (*head, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, nil
@@ -43,10 +43,10 @@ func openHead(path string) (*head, error) {
 	return &head{f, path}, nil
 }
 
-// fits completes what the file leaves to the target, or says why the head is not one for it.
+// fits fills in from the target what the file leaves out, or returns why the head is not for it.
 func (x *head) fits(target model.Config) error { return headfile.For(x.Shape, target) }
 
-// notes says what else to know of a GGUF file of the head.
+// notes returns further remarks about a GGUF file of the head.
 func (x *head) notes() []string {
 	if s, ok := x.Shape.(interface{ Foreign() string }); ok && s.Foreign() != "" {
 		return []string{"grove runs the file, llama.cpp does not: " + s.Foreign()}
@@ -54,7 +54,7 @@ func (x *head) notes() []string {
 	return nil
 }
 
-// main is the type of the head's matrices.
+// main returns the type of the head's matrices.
 func (x *head) main() tensor.Type {
 	main := tensor.F32
 	for _, w := range x.Weights {
@@ -68,7 +68,7 @@ func (x *head) main() tensor.Type {
 	return main
 }
 
-// toGGUF is ToGGUF of a head that was opened with an error.
+// toGGUF is ToGGUF for a head that was opened with an error or without.
 func (x *head) toGGUF(ctx context.Context, dir, path string, o Options, err error) (notes []string, _ error) {
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (x *head) toGGUF(ctx context.Context, dir, path string, o Options, err erro
 	var said remarks
 	for _, t := range list {
 		typ, reason := t.Type, ""
-		if typ.Decodes() { // and is no list of tokens
+		if typ.Decodes() { // not a list of tokens
 			typ, reason = encoding(t.Name, t.Tensor, o.Type, false) // its logits only rank guesses
 		}
 		said.add(t.Name, typ, reason)
@@ -112,7 +112,7 @@ func (x *head) toGGUF(ctx context.Context, dir, path string, o Options, err erro
 	return slices.Concat(notes, said.notes(), x.notes()), w.WriteFile(path)
 }
 
-// stream is a tensor on its way to a file, whose bytes are counted.
+// stream returns a tensor to be written to a file, whose bytes are counted.
 func (c *counter) stream(ctx context.Context, t headfile.Out, typ tensor.Type) (func(io.Writer) error, error) {
 	size, err := typ.Size(t.Elements())
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *counter) stream(ctx context.Context, t headfile.Out, typ tensor.Type) (
 	return (&stream{ctx, t.Tensor, typ, t.Order, c}).write, nil
 }
 
-// toHF is ToHF of a head that was opened with an error.
+// toHF is ToHF for a head that was opened with an error or without.
 func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]string, error) {
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 	})
 }
 
-// rowsOf is the rows of some tokens, in their order, in F32.
+// rowsOf returns the rows of some tokens, in their order, in F32.
 func rowsOf(t tensor.Tensor, tokens []int32) (tensor.Tensor, error) {
 	all, err := t.Float32s()
 	if err != nil {
@@ -207,10 +207,10 @@ func rowsOf(t tensor.Tensor, tokens []int32) (tensor.Tensor, error) {
 	return tensor.FromFloat32s(t.Name, tensor.F32, []int{len(tokens), cols}, rows)
 }
 
-// calledEnds are the tensors of a target that a head may lack, for people.
+// calledEnds names, for people, the tensors of a target that a head may lack.
 var calledEnds = map[string]string{outputMatrix: "output matrix", embedding: "embedding"}
 
-// endOf is the output matrix of a model, which is its embedding where it has no other, or the embedding.
+// endOf returns the embedding or the output matrix of a model. A model without an output matrix uses its embedding.
 func endOf(path, name string) (_ tensor.Tensor, close func() error, err error) {
 	info, err := os.Stat(path)
 	if err != nil {

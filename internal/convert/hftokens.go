@@ -16,7 +16,7 @@ import (
 
 type fields = map[string]any
 
-// tokenizerFiles makes the content of tokenizer.json and tokenizer_config.json from a GGUF file's keys.
+// tokenizerFiles makes the contents of tokenizer.json and tokenizer_config.json from a GGUF file's keys.
 func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fields, err error) {
 	k := ggufkeys.Of(f)
 	kind := k.String("tokenizer.ggml.model")
@@ -70,7 +70,7 @@ func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fi
 	return tokens, settingsOf(f, tok), nil
 }
 
-// steps are the pre-tokenizer and the decoder.
+// steps returns the pre-tokenizer and the decoder.
 func (s *splitting) steps() (pre, decoder fields) {
 	decoder = fields{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": s.regex == ""}
 	var list []fields
@@ -87,8 +87,8 @@ func (s *splitting) steps() (pre, decoder fields) {
 	return fields{"type": "Sequence", "pretokenizers": append(list, decoder)}, decoder
 }
 
-// vocabulary lists the tokens, and those of them that are found in text before it is cut. Readers give an
-// added token the id that the vocabulary has for it, and number those that are not in it anew: so all are.
+// vocabulary returns the tokens, and those of them that are found in text before it is split. Readers
+// give an added token its id in the vocabulary, and a new one if it is not there: so every token is.
 func vocabulary(tok *tokenizer.Tokenizer) (vocab map[string]int32, added []fields, err error) {
 	vocab = map[string]int32{}
 	for id := range int32(tok.VocabSize()) {
@@ -109,8 +109,8 @@ func vocabulary(tok *tokenizer.Tokenizer) (vocab map[string]int32, added []field
 	return vocab, added, nil
 }
 
-// mergesOf lists every pair of pieces that makes a piece, by the piece's score, highest first. SentencePiece
-// merges whichever neighbours make the piece of the best score; a list of merges in that order says the same.
+// mergesOf lists every pair of pieces that makes a piece, by the piece's score, highest first. SentencePiece merges
+// whichever neighbours make the piece with the best score; a list of merges in that order has the same effect.
 func mergesOf(tok *tokenizer.Tokenizer, scores []float32) []string {
 	ids := map[string]int32{}
 	normal := func(id int32) bool { return lower.TokenKind(tok, id) == tokenkind.Normal && int(id) < len(scores) }
@@ -145,7 +145,7 @@ func mergesOf(tok *tokenizer.Tokenizer, scores []float32) []string {
 	return lines
 }
 
-// postProcessor puts the tokens around a text that the model expects.
+// postProcessor adds the tokens around a text that the model expects.
 func postProcessor(tok *tokenizer.Tokenizer) any {
 	addEOS := lower.SpecialsOf(tok).AddEOS
 	if !tok.AddBOS() && !addEOS {
@@ -172,8 +172,8 @@ func postProcessor(tok *tokenizer.Tokenizer) any {
 	return fields{"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special}
 }
 
-// settingsOf is tokenizer_config.json. The class is the one that reads tokenizer.json as it is: classes of
-// families make some of its steps anew.
+// settingsOf returns tokenizer_config.json. Its class is the one that reads tokenizer.json as it
+// is: the classes of model families replace some of its steps.
 func settingsOf(f *gguf.File, tok *tokenizer.Tokenizer) fields {
 	c := fields{"add_bos_token": tok.AddBOS(), "add_eos_token": lower.SpecialsOf(tok).AddEOS,
 		"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false}
@@ -195,7 +195,7 @@ func settingsOf(f *gguf.File, tok *tokenizer.Tokenizer) fields {
 	return c
 }
 
-// specialIDs are the fields of config.json that name tokens.
+// specialIDs returns the fields of config.json that name tokens.
 func specialIDs(tok *tokenizer.Tokenizer) map[string]int32 {
 	m := map[string]int32{}
 	for name, id := range map[string]int32{"bos_token_id": tok.BOS(), "eos_token_id": tok.EOS(),
@@ -207,7 +207,7 @@ func specialIDs(tok *tokenizer.Tokenizer) map[string]int32 {
 	return m
 }
 
-// modelName is what to call a model that does not say its name.
+// modelName returns a name for a model that does not state its own.
 func modelName(path string) string {
 	base := strings.TrimRight(strings.ReplaceAll(path, `\`, "/"), "/")
 	base = base[strings.LastIndexByte(base, '/')+1:]

@@ -13,14 +13,14 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// The matrices that logits come from, the one of them or the other.
+// The matrices that logits may come from.
 const (
 	outputMatrix = "output.weight"
 	embedding    = "token_embd.weight"
 )
 
-// Quantize writes a GGUF file with its matrices encoded anew, metadata and tokenizer as they are. It knows nothing of
-// architectures: any GGUF file whose tensors grove can decode will do.
+// Quantize writes a GGUF file again with its matrices in another encoding. Metadata and tokenizer stay as
+// they are. It does not depend on architectures: it takes any GGUF file whose tensors grove can decode.
 func Quantize(ctx context.Context, from, to string, o Options) (notes []string, err error) {
 	if err := o.check(false); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 	var said remarks
 	head := model.IsHead(ggufkeys.Of(f).String("general.architecture", "")) // its logits only rank guesses
 	_, untied := f.Tensor(outputMatrix)
-	drafting := map[string]bool{} // layers behind the model's; some heads are one
+	drafting := map[string]bool{} // layers after the model's; some heads consist of one
 	for _, info := range f.Tensors {
 		if layer, ok := strings.CutSuffix(info.Name, ".nextn.eh_proj.weight"); ok {
 			drafting[layer] = true
@@ -60,7 +60,7 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 		}
 		typ, reason := encoding(t.Name, t, want, !head && (t.Name == outputMatrix || !untied && t.Name == embedding))
 		if isVector(t) && !slices.Contains([]tensor.Type{tensor.F16, tensor.BF16}, t.Type) {
-			typ = t.Type // what is not a number of the model stays what it is
+			typ = t.Type // tensors other than the model's weights stay as they are
 		}
 		if typ != t.Type {
 			if t, err = f.Load(info.Name); err != nil {
@@ -87,15 +87,15 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 	return notes, w.WriteFile(to)
 }
 
-// behindType is the type of layers behind a model's, which draft, where the model's is want.
+// behindType returns the type of the layers after a model's, which draft, if the model's is want.
 func behindType(want tensor.Type) tensor.Type {
 	if inBlocks(want) {
-		return tensor.Q8_0 // in 4 bits a published layer's drafts were accepted a tenth as often
+		return tensor.Q8_0 // in 4 bits, a published layer's drafts were accepted a tenth as often
 	}
 	return want
 }
 
-// layerOf is the layer of a tensor, such as "blk.3"; empty for others.
+// layerOf returns the layer of a tensor, such as "blk.3", or "" for others.
 func layerOf(name string) string {
 	parts := strings.SplitN(name, ".", 3)
 	if len(parts) < 3 {
@@ -104,7 +104,7 @@ func layerOf(name string) string {
 	return parts[0] + "." + parts[1]
 }
 
-// inBlocks tells types that share scales, and so lose most of the numbers' bits, from those of numbers on their own.
+// inBlocks reports whether the numbers of a type share scales, and so lose most of their bits.
 func inBlocks(t tensor.Type) bool {
 	n, _ := t.Block()
 	return n > 1

@@ -22,10 +22,10 @@ var roles = []struct{ key, field string }{
 		"cls"}, {"mask", "mask"},
 }
 
-// endKeys are those of the tokens besides EOS that a GGUF file says end a generation.
+// endKeys are the keys of the tokens, other than EOS, that end a generation according to a GGUF file.
 var endKeys = []string{"eot", "eom", "fim_pad", "fim_rep", "fim_sep"}
 
-// namedTokens are the special tokens that a GGUF file names, by their field of tokenizer_config.json.
+// namedTokens returns the special tokens that a GGUF file names, by their field of tokenizer_config.json.
 func namedTokens(f *gguf.File, tok *tokenizer.Tokenizer) map[string]string {
 	m := map[string]string{}
 	special := lower.SpecialsOf(tok)
@@ -48,7 +48,7 @@ func tokenID(f *gguf.File, key string, tok *tokenizer.Tokenizer) (int32, bool) {
 	return int32(id), ok && id >= 0 && id < int64(tok.VocabSize())
 }
 
-// declaredEnds are EOS and the other tokens that a GGUF file says end a generation.
+// declaredEnds returns EOS and the other tokens that end a generation according to a GGUF file.
 func declaredEnds(f *gguf.File, tok *tokenizer.Tokenizer) []int32 {
 	ends := []int32{tok.EOS()}
 	for _, key := range endKeys {
@@ -64,7 +64,7 @@ func declaredEnds(f *gguf.File, tok *tokenizer.Tokenizer) []int32 {
 	return distinct(ends)
 }
 
-// distinct leaves out −1, and ids that came before.
+// distinct removes −1, and repeated ids.
 func distinct(ids []int32) []int32 {
 	var out []int32
 	for _, id := range ids {
@@ -75,10 +75,10 @@ func distinct(ids []int32) []int32 {
 	return out
 }
 
-// specialFields are what a folder's files say about special tokens that package tokenizer does not tell.
+// specialFields are what a folder's files say about special tokens in addition to what package tokenizer knows.
 type specialFields struct {
 	named map[string]int32 // by the key of GGUF files
-	ends  []int32          // besides EOS, what the configuration says ends a generation
+	ends  []int32          // tokens other than EOS that end a generation, by the configuration
 }
 
 // readSpecial reads them.
@@ -96,7 +96,7 @@ func readSpecial(dir string, tok *tokenizer.Tokenizer) (s specialFields, err err
 	others := lower.SpecialsOf(tok)
 	known := map[string]int32{"bos": tok.BOS(), "eos": tok.EOS(), "unknown": others.UNK, "padding": others.PAD}
 	if around := tok.Encode("", tokenizer.EncodeOptions{AddSpecial: true}); others.AddEOS && len(around) > 0 {
-		known["eos"] = around[len(around)-1] // in GGUF files it is EOS that ends a text, as of Qwen3-Embedding
+		known["eos"] = around[len(around)-1] // in GGUF files, EOS ends a text, as in Qwen3-Embedding
 		s.ends = []int32{tok.EOS()}
 	}
 	for _, r := range roles {
@@ -131,7 +131,7 @@ func tokenText(raw json.RawMessage) (text string) {
 	return text
 }
 
-// readJSON reads a file of a folder, if it is there.
+// readJSON reads a file of a folder, if it exists.
 func readJSON(dir, name string, to any) error {
 	path := filepath.Join(dir, name)
 	b, err := infile.ReadFile(path, maxSettings)
@@ -147,7 +147,7 @@ func readJSON(dir, name string, to any) error {
 	return nil
 }
 
-const maxSettings = 16 << 20 // bytes of a JSON file beside tokenizer.json
+const maxSettings = 16 << 20 // maximum bytes of a JSON file in addition to tokenizer.json
 
 // setSpecial sets the special tokens and the chat templates.
 func setSpecial(w *gguf.Writer, tok *tokenizer.Tokenizer, s specialFields) {

@@ -16,20 +16,20 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Keep, as a type, leaves the matrices as they are encoded.
+// Keep, as a type, leaves the matrices in their encoding.
 const Keep = numtype.Unknown
 
-// Options says how to write.
+// Options specify how to write.
 type Options struct {
-	Type tensor.Type // of the matrices: F32 (the zero value), F16, BF16, (GGUF only) one of blocks, or Keep
+	Type tensor.Type // of the matrices: F32 (the zero value), F16, BF16, (only in GGUF) a type of blocks, or Keep
 
 	// Target is the path of the model that a head drafts for. Its tokenizer goes into the GGUF file of
-	// a head, where llama.cpp wants one; its output matrix into the folder of an EAGLE head that has
-	// none, where other programs want one. May be empty.
+	// a head, because llama.cpp requires one; its output matrix goes into the folder of an EAGLE head
+	// that has none, because other programs require one. It may be empty.
 	Target string
 
-	Speculators bool   // the folder of an EAGLE-3 or DFlash head is to be as vLLM's speculators have it
-	Verifier    string // what vLLM is to call the target there; empty: as headfile.Verifier finds it
+	Speculators bool   // write the folder of an EAGLE-3 or DFlash head in the form of vLLM's speculators
+	Verifier    string // vLLM's name for the target there; empty: as headfile.Verifier finds it
 
 	Progress func(done, total int64) // bytes of tensor data written; may be nil
 }
@@ -48,16 +48,16 @@ func (o *Options) check(hf bool) error {
 	return nil
 }
 
-// isVector tells norms and biases, which stay exact, from matrices.
+// isVector distinguishes norms and biases, which stay exact, from matrices.
 func isVector(t tensor.Tensor) bool { return len(t.Shape) < 2 }
 
-// finer is the type of blocks of 32 that a K type becomes where rows are no multiple of 256: llama.cpp's choice.
+// finer maps a K type to llama.cpp's choice of a type of blocks of 32, for rows that are not a multiple of 256.
 var finer = map[tensor.Type]tensor.Type{tensor.Q4_K: tensor.Q5_0, tensor.Q5_K: tensor.Q5_1, tensor.Q6_K: tensor.Q8_0}
 
-// encoding chooses the type a tensor gets in a GGUF file, with the reason where that is not the one
-// asked for. A model's output matrix, from which all logits come, is no coarser than Q6_K, as in
-// llama.cpp's files; rows that are not whole blocks get the next type that fits. The matrix that
-// chooses experts is F32, as in those files. name is the tensor's in GGUF files.
+// encoding chooses the type of a tensor in a GGUF file, and returns the reason if it is not the
+// type asked for. A model's output matrix, from which all logits come, is no coarser than Q6_K, as
+// in llama.cpp's files; rows that are not whole blocks get the next type that fits. The matrix that
+// selects experts is F32, as in those files. name is the tensor's in GGUF files.
 func encoding(name string, t tensor.Tensor, want tensor.Type, output bool) (_ tensor.Type, reason string) {
 	switch {
 	case isVector(t), strings.HasSuffix(name, ".bias"), model.InF32(name):
@@ -83,7 +83,7 @@ func encoding(name string, t tensor.Tensor, want tensor.Type, output bool) (_ te
 	return fits, reason
 }
 
-// remarks are notes about tensors, one for all of a type and a reason.
+// remarks are notes about tensors, one for all those with the same type and reason.
 type remarks struct {
 	list []remark
 }
@@ -94,7 +94,7 @@ type remark struct {
 	count        int
 }
 
-// add counts a tensor; without a reason there is nothing to say.
+// add counts a tensor; if reason is empty there is nothing to note.
 func (r *remarks) add(name string, typ tensor.Type, reason string) {
 	if reason == "" {
 		return
@@ -120,18 +120,18 @@ func (r *remarks) notes() []string {
 	return out
 }
 
-// coarse says that a type has fewer bits than Q6_K.
+// coarse reports whether a type has fewer bits than Q6_K.
 func coarse(t tensor.Type) bool {
 	elements, bytes := t.Block()
 	return 210*elements > 256*bytes
 }
 
-// stream is one tensor on its way to a file.
+// stream is one tensor to be written to a file.
 type stream struct {
 	ctx   context.Context
 	t     tensor.Tensor
 	to    tensor.Type
-	order func(row int) int // the source's row that row i of the file is; nil for the same
+	order func(row int) int // the source's row for row i of the file; nil for the same
 	count *counter
 }
 
@@ -148,7 +148,7 @@ func (c *counter) add(n int) {
 	}
 }
 
-// streamElements is the numbers a worker converts at a time.
+// streamElements is the number of elements that a worker converts at a time.
 const streamElements = 1 << 18
 
 // write converts the tensor in runs of rows, as many at a time as there are processors, and writes them in order.

@@ -62,7 +62,7 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	return append(notes, more...), w.WriteFile(path)
 }
 
-// setFactors adds the tensors that a scaling of positions is in GGUF.
+// setFactors adds the tensors that represent a scaling of positions in GGUF.
 func setFactors(w *gguf.Writer, c *model.Config) error {
 	for _, f := range []struct {
 		name   string
@@ -81,7 +81,7 @@ func setFactors(w *gguf.Writer, c *model.Config) error {
 	return nil
 }
 
-// dimensions are those of a shape that say something: of more than one element.
+// dimensions returns the dimensions of a shape that matter: those of more than one element.
 func dimensions(shape []int) []int {
 	return slices.DeleteFunc(slices.Clone(shape), func(n int) bool { return n < 2 })
 }
@@ -89,7 +89,7 @@ func dimensions(shape []int) []int {
 // addGGUF adds the tensors of a Hugging Face folder.
 func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.File, o Options) ([]string, error) {
 	var said remarks
-	drafting := map[string]bool{} // layers behind the model's
+	drafting := map[string]bool{} // layers after the model's
 	for i := range c.Ahead {
 		drafting[fmt.Sprintf("blk.%d", c.Layers+i)] = true
 	}

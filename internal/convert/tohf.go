@@ -62,7 +62,7 @@ func intoFolder(dir string, write func(part string) ([]string, error)) (notes []
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(part) // nothing is there after the rename
+	defer os.RemoveAll(part) // after the rename there is nothing to remove
 	if err := os.Chmod(part, 0o755); err != nil {
 		return nil, err
 	}
@@ -152,8 +152,8 @@ func (c *layout) writePooling(dir string) error {
 		}))
 }
 
-// folderType chooses the type a tensor gets in a folder whose matrices are mostly of type main,
-// without loss where want is Keep.
+// folderType chooses the type of a tensor in a folder whose matrices are mostly of type main,
+// without loss if want is Keep.
 func folderType(t tensor.Tensor, want, main tensor.Type) tensor.Type {
 	switch {
 	case !t.Type.Decodes(): // a list of tokens
@@ -168,19 +168,19 @@ func folderType(t tensor.Tensor, want, main tensor.Type) tensor.Type {
 	return main
 }
 
-// mainType is what most of a folder's matrices are to be, by one of a file.
+// mainType returns the type for most of a folder's matrices, given that of one in a file.
 func mainType(first, want tensor.Type) tensor.Type {
 	switch {
 	case want != Keep:
 		return want
 	case first != tensor.F16 && first != tensor.BF16:
-		return tensor.F32 // which holds every other type without loss
+		return tensor.F32 // it holds every other type without loss
 	}
 	return first
 }
 
 // addHF adds the tensors of a GGUF file. It returns the type of the matrices, and the fields of
-// config.json that give the biases and the encoding.
+// config.json that specify the biases and the encoding.
 func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File, o Options) (main tensor.Type,
 	fields map[string]any, err error) {
 	fields = map[string]any{}
@@ -219,7 +219,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 				return err
 			}
 		}
-		if ending == ".bias" && e.Ending != ending { // not a part that is a bias itself
+		if ending == ".bias" && e.Ending != ending { // not a part that is itself a bias
 			field, ok := model.BiasField(c.Arch, e.Name)
 			if !ok {
 				return fmt.Errorf("%s: tensor %s: config.json has no place for this bias in a model of architecture %s",
@@ -289,7 +289,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		return nil
 	}
 	for _, e := range c.plan() {
-		if used[e.Weight()] { // with its other half
+		if used[e.Weight()] { // already used with its other half
 			continue
 		}
 		err := add(e, e.Ending, e.Name == "output" || e.Optional)
@@ -315,7 +315,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 	return main, fields, nil
 }
 
-// otherHalf is the tensor that shares the folder's tensor of a part; nil where none does.
+// otherHalf returns the tensor that shares the folder's tensor with a part, or nil if there is none.
 func (c *layout) otherHalf(e model.Part, ending string, f *gguf.File, used map[string]bool) (*tensor.Tensor, error) {
 	if e.Half == 0 {
 		return nil, nil

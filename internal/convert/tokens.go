@@ -15,11 +15,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// splitting is a way to cut text into words that both formats can name.
+// splitting is a way to split text into words that both formats can name.
 type splitting struct {
 	names        []string // in GGUF; the first is the one written
 	regex        string   // a Split step before ByteLevel; "" for ByteLevel's own pattern
-	digits       bool     // a Digits step first
+	digits       bool     // a Digits step comes first
 	ignoreMerges bool
 }
 
@@ -37,7 +37,7 @@ var splittings = []splitting{
 	{names: []string{"gpt-2", "olmo", "phi-2", "mpt", "jina-v2-es", "jina-v2-de"}},
 }
 
-// hfTokens is what tokenizer.json says beyond what package tokenizer tells.
+// hfTokens is the data of tokenizer.json that package tokenizer does not provide.
 type hfTokens struct {
 	Normalizer   json.RawMessage `json:"normalizer"`
 	PreTokenizer *hfStep         `json:"pre_tokenizer"`
@@ -57,7 +57,7 @@ type hfStep struct {
 	Pattern          struct{ Regex, String string }
 }
 
-// setTokenizer sets the keys tokenizer.* from a Hugging Face folder; vocab is the embedding's rows. It reports notes.
+// setTokenizer sets the keys tokenizer.* from a Hugging Face folder; vocab is the embedding's rows. It returns notes.
 func setTokenizer(w *gguf.Writer, dir string, tok *tokenizer.Tokenizer, vocab int) ([]string, error) {
 	path := filepath.Join(dir, "tokenizer.json")
 	b, err := infile.ReadFile(path, 256<<20)
@@ -137,7 +137,7 @@ func (f *hfTokens) merges() ([][2]string, error) {
 	return out, nil
 }
 
-// pre finds GGUF's name of the pre-tokenizer; bytes is false for SentencePiece's kind, which has none.
+// pre finds GGUF's name for the pre-tokenizer; bytes is false for SentencePiece's kind, which has none.
 func (f *hfTokens) pre() (name string, bytes bool, err error) {
 	var s splitting
 	s.ignoreMerges = f.Model.IgnoreMerges
@@ -177,7 +177,7 @@ func (f *hfTokens) pre() (name string, bytes bool, err error) {
 	return "", true, fmt.Errorf("pre_tokenizer: the pattern %q has no name in GGUF that grove knows", s.regex)
 }
 
-// tokenTexts lists the tokens as GGUF does, with unused ones up to the embedding's size.
+// tokenTexts lists the tokens as in GGUF, padded with unused ones to the embedding's size.
 func tokenTexts(tok *tokenizer.Tokenizer, vocab int) (texts []string, kinds []int32) {
 	for id := range int32(vocab) {
 		text, kind := tok.Text(id), lower.TokenKind(tok, id)
@@ -189,8 +189,8 @@ func tokenTexts(tok *tokenizer.Tokenizer, vocab int) (texts []string, kinds []in
 	return texts, kinds
 }
 
-// scores says in SentencePiece's terms in what order pieces are merged: the earlier a piece is
-// made, the higher its score.
+// scores expresses the order in which pieces are merged as SentencePiece's scores: the earlier a
+// piece is made, the higher its score.
 func scores(texts []string, kinds []int32, merges [][2]string) []float32 {
 	rank := map[string]int{}
 	for _, m := range merges {
@@ -206,14 +206,14 @@ func scores(texts []string, kinds []int32, merges [][2]string) []float32 {
 		}
 		r, ok := rank[t]
 		if !ok {
-			r = len(rank) + 1 // a character: nothing makes it
+			r = len(rank) + 1 // a character: no merge makes it
 		}
 		out[i] = -float32(r)
 	}
 	return out
 }
 
-// probes are texts that tokenizers of different rules cut differently.
+// probes are texts that tokenizers with different rules split differently.
 var probes = []string{
 	"Hello, world!", " leading and trailing  ", "it's John's, I'LL say we've DON'T",
 	"x = y+1;\n\n\tif (a[i] != 0x1F) {\r\n\t\treturn\n}\n",
@@ -222,11 +222,11 @@ var probes = []string{
 	"😀👩‍👩‍👧 ½ ² Ⅳ ٣", "a\nb\n\n\nc   d\t\te", "<s> <|endoftext|> <unk> [INST]", "\u2581 ▁▁x", "", "...!?--==>>",
 }
 
-// sameTokens checks that two tokenizers agree, on text in normal form C. Those of Unigram models need
-// not agree on text that begins with ▁.
+// sameTokens checks that two tokenizers agree, on text in normal form C. Tokenizers of Unigram
+// models need not agree on text that begins with ▁.
 func sameTokens(a, b *tokenizer.Tokenizer, unigram bool) error {
 	texts := probes
-	if unigram { // some put a space only before the first text
+	if unigram { // some add a space only before the first text
 		texts = append(slices.Clip(probes), "x"+a.Text(a.EOS())+"x")
 	}
 	for _, text := range texts {

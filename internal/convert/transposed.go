@@ -10,16 +10,15 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// transposed is experts' matrices as a folder has them whose rows are inputs. Of two halves, the
-// outputs take turns.
+// transposed is experts' matrices as in a folder, where rows are inputs. If two halves share a matrix,
+// their outputs alternate.
 type transposed struct {
-	tensor.Tensor // of the folder
+	tensor.Tensor // the folder's
 	part          model.Part
 	halves        []tensor.Tensor
 }
 
-// newTransposed returns the transpose of a part's tensor, and of that of the other half, if it has
-// one.
+// newTransposed returns the transpose of a part's tensor, and of the other half's, if it has one.
 func newTransposed(e model.Part, t tensor.Tensor, other *tensor.Tensor) (*transposed, error) {
 	x := &transposed{part: e, halves: []tensor.Tensor{t}}
 	if other != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// hfNormalizer is a step of the normalizer, with what the conversion needs of it.
+// hfNormalizer is a step of the normalizer, with the fields that the conversion needs.
 type hfNormalizer struct {
 	Type     string
 	Steps    []hfNormalizer `json:"normalizers"`
@@ -34,7 +34,7 @@ func (f *hfTokens) normalizer() (n hfNormalizer, err error) {
 	return n, nil
 }
 
-// lastReplaced is the text that the normalizer's last step leaves nowhere; empty where it replaces none.
+// lastReplaced returns the text that the normalizer's last step replaces everywhere, or "" if it replaces none.
 func (f *hfTokens) lastReplaced() (string, error) {
 	n, err := f.normalizer()
 	for err == nil && n.Type == "Sequence" && len(n.Steps) > 0 {
@@ -47,7 +47,7 @@ func (f *hfTokens) lastReplaced() (string, error) {
 	return text, err
 }
 
-// charsmap finds SentencePiece's precompiled character map, nil where there is none.
+// charsmap returns SentencePiece's precompiled character map, or nil if there is none.
 func (n *hfNormalizer) charsmap() []byte {
 	for _, st := range n.Steps {
 		if m := st.charsmap(); m != nil {
@@ -57,8 +57,8 @@ func (n *hfNormalizer) charsmap() []byte {
 	return n.Charsmap
 }
 
-// setUnigram sets the keys of a Unigram model beside its tokens. What GGUF cannot say in them shows
-// when the tokenizers are compared.
+// setUnigram sets the keys of a Unigram model in addition to its tokens. The comparison of the
+// tokenizers reveals settings that GGUF cannot express.
 func setUnigram(w *gguf.Writer, tok *tokenizer.Tokenizer, file *hfTokens, tokens int) (notes []string, err error) {
 	var vocab [][]any
 	if err := json.Unmarshal(file.Model.Vocab, &vocab); err != nil {
@@ -93,7 +93,7 @@ func setUnigram(w *gguf.Writer, tok *tokenizer.Tokenizer, file *hfTokens, tokens
 	return notes, nil
 }
 
-// unigramFields fills in the fields of tokenizer.json that only Unigram models have.
+// unigramFields sets the fields of tokenizer.json that only Unigram models have.
 func unigramFields(f *gguf.File, tok *tokenizer.Tokenizer, file fields) error {
 	k := ggufkeys.Of(f)
 	scores := k.Floats("tokenizer.ggml.scores")
@@ -115,7 +115,7 @@ func unigramFields(f *gguf.File, tok *tokenizer.Tokenizer, file fields) error {
 	}
 	vocab, withBytes := make([]any, n), false
 	for id := range n {
-		score := max(float64(scores[id]), lowest) // a lower one would change that of unknown characters
+		score := max(float64(scores[id]), lowest) // a lower score would change that of unknown characters
 		if lower.TokenKind(tok, id) == tokenkind.Unused || math.IsInf(score, 0) {
 			return fmt.Errorf("%s: key \"tokenizer.ggml.tokens\": token %d is no piece, and tokenizer.json cannot leave it out", f.Path, id)
 		}

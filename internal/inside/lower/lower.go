@@ -1,41 +1,41 @@
-// Package lower shows the parts of tokenizers, samplers and layouts of conversations that programs do not
-// see. Packages tokenizer, sample and chat set its functions; a tok is a *tokenizer.Tokenizer.
+// Package lower exposes parts of tokenizers, samplers and layouts of conversations that programs do
+// not see. Packages tokenizer, sample and chat set its functions; a tok is a *tokenizer.Tokenizer.
 package lower
 
-// TokenKind says what a token is for, in the numbers of package tokenkind; 0 for an id outside the vocabulary.
+// TokenKind returns what a token is for, as a number of package tokenkind, or 0 for an id outside the vocabulary.
 var TokenKind func(tok any, id int32) int32
 
-// Specials are what files and chat templates say of special tokens beside BOS and EOS.
+// Specials are statements of files and chat templates about special tokens other than BOS and EOS.
 type Specials struct {
-	UNK    int32 // stands for text that has no token; -1: there is none
+	UNK    int32 // stands for text without a token; -1: there is none
 	PAD    int32 // fills batches; -1: there is none
 	AddEOS bool  // EncodeOptions.AddSpecial ends the text with a token
 
-	Suppressed []int32 // are never chosen, such as marks of images that only users send
+	Suppressed []int32 // are never sampled, such as marks of images that only users send
 }
 
-// SourceOf is the file that a tokenizer was read from.
+// SourceOf returns the file that a tokenizer was read from.
 var SourceOf func(tok any) string
 
-// SpecialsOf returns a tokenizer's.
+// SpecialsOf returns a tokenizer's Specials.
 var SpecialsOf func(tok any) Specials
 
-// EncodeShielded encodes text that names control tokens, but for names in which shield stands: it is taken
-// out before the rest is encoded. Package chat shields what users wrote with it.
+// EncodeShielded encodes text in which control tokens are named, except names that contain shield,
+// which is removed before the rest is encoded. Package chat shields the text of users with it.
 var EncodeShielded func(tok any, text, shield string) []int32
 
-// FindSplitter returns what cuts text into words for the pre-tokenizer of a name: a function that gives the
-// length in bytes of the first word of a text that is not empty. Pre-tokenizers that cut in several stages
-// have none.
+// FindSplitter returns the function that splits text into words for the pre-tokenizer with a name:
+// it returns the length in bytes of the first word of a non-empty text. Pre-tokenizers that split
+// in several stages have none.
 var FindSplitter func(pre string) (func(string) int, error)
 
-// AppendHighNoise appends the tokens of a vocabulary with the highest noise at a position, about n of them: so
-// many are expected. See sample.Noise.
+// AppendHighNoise appends the tokens of a vocabulary with the highest noise at a position. The
+// expected number is n. See sample.Noise.
 var AppendHighNoise func(dst []int32, seed uint64, position, vocab, n int) []int32
 
-// SetLike makes a *sample.Sampler choose as another does, with scratch of its own: so a few samplers serve many
-// options on many goroutines. Both must be for vocabularies of one size.
+// SetLike makes a *sample.Sampler sample as another does, with scratch of its own: so a few
+// samplers serve many options on many goroutines. Both must have vocabularies of the same size.
 var SetLike func(sampler, other any)
 
-// TemplateOf is the text of a *chat.Layout's template for conversations without tools.
+// TemplateOf returns the text of a *chat.Layout's template for conversations without tools.
 var TemplateOf func(layout any) string

@@ -1,4 +1,4 @@
-// Package calltest has what tests of calls of tools share: chat templates that write calls in the forms that there are.
+// Package calltest has helpers for tests of calls of tools: chat templates that write calls in every known form.
 package calltest
 
 import (
@@ -10,17 +10,17 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Templates are chat templates by the name of what writes calls alike.
+// Templates maps names to chat templates. Models that share a form of calls share a name.
 var Templates = map[string]string{}
 
 // around is a template around the calls of a turn.
 const around = "{% for t in tools or [] %}tool {{ t | tojson }}\n{% endfor %}{% for m in messages %}<|{{ m.role }}|>{{ TEXT }}" +
 	"{% if m.tool_calls %}CALLS{% endif %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
 
-// each writes the calls of a turn one by one; NAME and ARGUMENTS stand for those of a call.
+// each writes the calls of a turn one by one; NAME and ARGUMENTS stand for each call's.
 func each(call string) string { return "{% for c in m.tool_calls %}" + call + "{% endfor %}" }
 
-// pairs writes arguments one by one; KEY and VALUE stand for theirs.
+// pairs writes arguments one by one; KEY and VALUE stand for each argument's.
 func pairs(text, other string) string {
 	return "{% for k, v in ARGUMENTS.items() %}{% if v is string %}" + text + "{% else %}" + other +
 		"{% endif %}{% endfor %}"
@@ -108,8 +108,8 @@ func init() {
 	}
 }
 
-// Plain are chat templates that write no calls, or write them in no form that can be read: some are
-// strict about the order of messages.
+// Plain maps names to chat templates that write no calls, or write them in a form that cannot be
+// read: some are strict about the order of messages.
 var Plain = map[string]string{
 	"chatml": "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}" +
 		"{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
@@ -131,10 +131,11 @@ var Plain = map[string]string{
 		"{% if add_generation_prompt %}<|assistant|>{% endif %}",
 }
 
-// marks are what control tokens of models look like.
+// marks matches text that looks like a model's control tokens.
 var marks = regexp.MustCompile(`<\|[^|<>{}' ]+\|?>|<\|"\|>|<[a-z_]+\|>|<｜[^｜<>{}' ]+｜>|\[/?[A-Z_]{3,}\]`)
 
-// Tokenizer is a tokenizer of bytes; with control, what looks like the control tokens of a template are such.
+// Tokenizer returns a tokenizer of bytes. If control is set, text of the template that looks like control tokens
+// becomes control tokens.
 func Tokenizer(t testing.TB, template string, control bool) *tokenizer.Tokenizer {
 	t.Helper()
 	vocab := map[string]int{}

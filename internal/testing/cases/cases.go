@@ -1,4 +1,4 @@
-// Package cases draws fewer cases of properties that cost much.
+// Package cases draws fewer cases for expensive properties.
 package cases
 
 import (
@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Check is rapid.Check with n cases of every 100 that -rapid.checks or RAPID_CHECKS asks for, at least one. Without
-// them, and without -short, it draws n. It is not for tests that run side by side: they share the flag.
+// Check is rapid.Check with n cases of every 100 that -rapid.checks or RAPID_CHECKS asks for, at least
+// one. Without them, and without -short, it draws n. It is not for parallel tests: they share the flag.
 func Check(t *testing.T, n int, property func(*rapid.T)) {
 	t.Helper()
 	f := flag.Lookup("rapid.checks")
@@ -26,7 +26,7 @@ func Check(t *testing.T, n int, property func(*rapid.T)) {
 	defer set(all)
 	least := 1
 	if testing.Short() {
-		least = 5 // of which rapid draws a fifth
+		least = 5 // rapid draws a fifth of it
 	}
 	set(max(least, all*n/100))
 	rapid.Check(t, property)

@@ -1,4 +1,4 @@
-// Package hostile measures, for tests and fuzzers, what reading a damaged or hostile file costs.
+// Package hostile measures, for tests and fuzzers, the cost of reading a damaged or hostile file.
 package hostile
 
 import (
@@ -15,16 +15,16 @@ const (
 	multiple = 4        // bytes of memory allowed for each byte of the input
 	constant = 64 << 20 // bytes of memory allowed for any input
 	maxTime  = 2 * time.Second
-	maxSteps = 1 << 22 // allocations allowed for any input, besides multiple for each byte
+	maxSteps = 1 << 22 // allocations allowed for any input, in addition to multiple for each byte
 )
 
-// Check runs read on an input of size bytes. It fails the test if read takes more than
-// 4 × size + 64 MB of memory at any moment, or allocates more than 4 × size + 2^22 times, which stands
-// for its steps. While fuzzing it also fails if read takes more than 2 s; ordinary tests have no limit
-// of time. read may run several times and must do the same each time.
+// Check runs read on an input of size bytes. It fails the test if read takes more than 4 × size +
+// 64 MB of memory at any moment, or allocates more than 4 × size + 2^22 times, which stands for its
+// steps. While fuzzing it also fails if read takes more than 2 s; ordinary tests have no time
+// limit. read may run several times and must do the same each time.
 //
-// What read allocates in total bounds what it holds at any moment, and is exact: it decides first.
-// Only a read that allocates more is measured by the collector.
+// The total that read allocates bounds the memory that it holds at any moment, and is exact: it is
+// checked first. Only a read that allocates more is measured with the collector.
 func Check(t testing.TB, size int, read func()) {
 	t.Helper()
 	limit := uint64(multiple*size + constant)
@@ -38,7 +38,7 @@ func Check(t testing.TB, size int, read func()) {
 		t.Errorf("an input of %d bytes takes %d allocations: want at most %d", size, steps, multiple*size+maxSteps)
 	}
 	held := total
-	for try := 0; held > limit && try < 4; try++ { // a collection also counts what is dropped while it runs
+	for try := 0; held > limit && try < 4; try++ { // a collection also counts memory dropped while it runs
 		held = min(held, peak(read))
 	}
 	if held > limit {
@@ -64,8 +64,8 @@ func fuzzing() bool {
 	return f != nil && f.Value.String() != ""
 }
 
-// peak returns the most memory that read holds, as the collector finds it: what is live at the end of
-// each collection, and the stacks. Collections come whenever the heap has grown by a tenth.
+// peak returns the most memory that read holds, by the collector's measure: live memory at the end
+// of each collection, and the stacks. Collections run whenever the heap has grown by a tenth.
 func peak(read func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	runtime.GC()

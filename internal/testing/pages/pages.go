@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// All are README.md, BENCHMARKS.md and all pages of docs and models, by their path from the repository's root, which
-// is at root.
+// All returns README.md, BENCHMARKS.md and all pages of docs and models, by their path from the
+// repository's root, which is at root.
 func All(t *testing.T, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -35,7 +35,7 @@ func All(t *testing.T, root string) map[string]string {
 // Fence matches a block of code: its language and its text.
 var Fence = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 
-// Commands are the command lines of a program that the blocks of code on a page show, each as its arguments.
+// Commands returns the command lines of a program in the code blocks of a page, each as its arguments.
 func Commands(page, program string) (all [][]string) {
 	shown := regexp.MustCompile(`(?:^|[|$] |^\w+=\S+ )(?:` + program + `|go run \./cmd/` + program + `) (.*)`)
 	for _, block := range Fence.FindAllStringSubmatch(page, -1) {

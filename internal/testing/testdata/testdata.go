@@ -1,4 +1,4 @@
-// Package testdata finds the data that tests and benchmarks read but the repository does not hold.
+// Package testdata finds the data that tests and benchmarks read but the repository does not contain.
 package testdata
 
 import (
@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Path returns the path of name in the data folder: $GROVE_DATA, or shared/data beside the
-// repository. It skips the test, saying so, where the folder does not hold it.
+// Path returns the path of name in the data folder: $GROVE_DATA, or shared/data next to the
+// repository. If the folder does not contain it, Path skips the test and says so.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	p := filepath.Join(Dir(), filepath.FromSlash(name))
@@ -18,7 +18,7 @@ func Path(t testing.TB, name string) string {
 	return p
 }
 
-// Dir is the data folder, which need not exist.
+// Dir returns the data folder, which need not exist.
 func Dir() string {
 	if d := os.Getenv("GROVE_DATA"); d != "" {
 		return d

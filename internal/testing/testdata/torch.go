@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// Array is a tensor of a PyTorch file: numbers of 32 bits, little endian.
+// Array is a tensor of a PyTorch file: 32-bit little-endian numbers.
 type Array struct {
 	Shape []int
 	Data  []byte
 }
 
-// Torch is a PyTorch file of a dictionary of tensors.
+// Torch returns a PyTorch file with a dictionary of tensors.
 func Torch(t testing.TB, arrays map[string]Array) []byte {
 	t.Helper()
 	var p, out bytes.Buffer

@@ -1,5 +1,5 @@
-// Package testfile keeps tests from waiting for files. A package of tests that imports it syncs none of the files
-// that it writes: they outlive a killed process, and need not outlive the machine.
+// Package testfile keeps tests from waiting for files. A test package that imports it syncs none of the
+// files that it writes: they survive a killed process, and need not survive a crash of the machine.
 package testfile
 
 import (
@@ -30,5 +30,5 @@ func Write(t Test, path string, data []byte) {
 	}
 }
 
-// Pipe makes a named pipe. It reports whether it could.
+// Pipe makes a named pipe. It reports whether it succeeded.
 func Pipe(path string) bool { return exec.Command("mkfifo", path).Run() == nil }
