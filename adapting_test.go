@@ -17,8 +17,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// A model opened to adapt generates the text that it generates without, keeps what its drafters
-// learned for the next time, and exports it.
+// A model opened to adapt generates the same text as one that does not adapt, keeps what its
+// drafters learned for the next time, and exports it.
 func TestAdapt(t *testing.T) {
 	path := tinyFile(t, "tiny-qwen3")
 	plain, err := grove.Open(path, grove.Options{Threads: 1})

@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/models"
 )
 
-// Drafters go on from their own rows of the prompt: they draft as before the model was closed.
+// Drafters continue from their own rows of the prompt: they draft as they did before the model was closed.
 func TestCacheDirOfDrafters(t *testing.T) {
 	text, err := os.ReadFile("cachedir.go")
 	if err != nil {
@@ -42,8 +42,8 @@ func TestCacheDirOfDrafters(t *testing.T) {
 	}
 }
 
-// A model that is opened again goes on from prompts that its folder has, with the same text for
-// every drafter; another file does not.
+// A model that is opened again continues from prompts in its folder, with the same text for every
+// drafter; another file does not.
 func TestCacheDir(t *testing.T) {
 	path, dir := tinyFile(t, "tiny-qwen3"), t.TempDir()
 	heads := []string{headFile(t, path, func(*jet.Config) {})}
@@ -94,7 +94,7 @@ func TestCacheDir(t *testing.T) {
 	if got := collect(t, m, prompt, r); got.Text != want.Text || got.Stats.Reused != 0 {
 		t.Errorf("another file's text %q of %d rows that were kept, want %q", got.Text, got.Stats.Reused, want.Text)
 	}
-	for range 2 { // as where a program closes it, and defers that too
+	for range 2 { // as if a program closes it, and also defers that
 		if err := m.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -65,7 +65,7 @@ func TestConstrainedText(t *testing.T) {
 	}
 }
 
-// A stop string that is not in a constrained text changes nothing of it, even where the text ends
+// A stop string that does not occur in a constrained text changes nothing, even if the text ends
 // with a beginning of it.
 func TestConstrainedTextWithStops(t *testing.T) {
 	m := open(t, "tiny-llama2", grove.Options{Threads: 1})
@@ -81,7 +81,8 @@ func TestConstrainedTextWithStops(t *testing.T) {
 	}
 }
 
-// Reasoning ends after its budget, in every round that drafts across its end, and the output goes on under its schema.
+// Reasoning ends after its budget, in every round that drafts across its end, and the output continues under its
+// schema.
 func TestReasoningBudget(t *testing.T) {
 	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, DraftGGUF: models.Draft(),
 		HeadGGUF: models.Heads()})
@@ -126,7 +127,7 @@ func TestConstraintErrors(t *testing.T) {
 	}
 }
 
-// What a schema costs and brings: tokens/s and tokens a pass under it, over those of free text from
+// Costs and gains of a schema: tokens/s and tokens per pass under it, relative to free text from
 // the same prompt, in turn.
 func BenchmarkConstrained(b *testing.B) {
 	m, err := grove.OpenGGUF("embedded", models.Target(), padded(grove.Options{Threads: 2, DraftGGUF: models.Draft(),

@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// The text of n tokens is a beginning of the text of more: where the last character lacks its end, it is left out.
+// The text of n tokens is a prefix of the text of more: if the last character is incomplete, it is left out.
 func TestTextCutWithinCharacters(t *testing.T) {
 	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 1})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/grovellm/grove/models"
 )
 
-// A drafter serves every later generation that names it, and what is kept is bounded.
+// A drafter serves every later generation that names it, and the number of kept drafters is bounded.
 func TestDraftersAreKept(t *testing.T) {
 	shape, err := synth.Lookup("tiny-llama2")
 	if err != nil {
@@ -61,7 +61,7 @@ func TestDraftersAreKept(t *testing.T) {
 // rowsOf is a drafter that has memory for each token of its texts. It counts those of its kind that are not gone.
 type rowsOf struct {
 	draft.Base
-	rows rowsMemory // a part of it, as heads have
+	rows rowsMemory // a part of it, as in heads
 }
 
 type rowsMemory struct{ used int64 }
@@ -140,7 +140,7 @@ func TestDraftersGo(t *testing.T) {
 	t.Errorf("%d drafters are in memory, and %d are kept", rowsDrafters.Load(), maxDrafters)
 }
 
-// While a drafter is made, requests with others go on.
+// While a drafter is being made, requests with other drafters continue.
 func TestDraftersDoNotWait(t *testing.T) {
 	m, err := OpenGGUF("embedded", models.Target(), Options{Threads: 1})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// spy is a drafter that proposes nothing and keeps what it was told of its target.
+// spy is a drafter that proposes nothing and records what it is told about its target.
 type spy struct {
 	draft.Base
 	registry.Target
@@ -109,7 +109,7 @@ func TestDrafterTarget(t *testing.T) {
 	}
 }
 
-// padded is o with padding to so many parameters.
+// padded returns o with padding to that many parameters.
 func padded(o grove.Options, parameters int64) grove.Options {
 	inside.SetOpenOptions(&o, inside.OpenOptions{Pad: parameters})
 	return o
@@ -156,7 +156,7 @@ func TestOpenGGUF(t *testing.T) {
 	}
 }
 
-// Pieces are the text; those that were drafted are the text of the tokens that were.
+// Pieces make up the text; drafted pieces are the text of drafted tokens.
 func TestPieces(t *testing.T) {
 	m := open(t, "tiny-qwen3", grove.Options{Threads: 2})
 	tok := m.Tokenizer()
@@ -193,7 +193,7 @@ func TestPieces(t *testing.T) {
 		if all.String() != whole.Text {
 			t.Errorf("pieces add up to %q, the text is %q", all.String(), whole.Text)
 		}
-		// Where a character is cut between tokens, its bytes count where it is completed: compare what is whole.
+		// If a character is split between tokens, its bytes count where it is completed: compare complete ones.
 		if ascii(whole.Text) && r.Stop == nil && drafted.String() != want.String() {
 			t.Errorf("drafted text %q, the drafted tokens say %q", drafted.String(), want.String())
 		}

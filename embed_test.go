@@ -12,8 +12,8 @@ import (
 	"github.com/grovellm/grove/internal/inside"
 )
 
-// Embeddings have length 1 and are the same each time. The mean is the last token's where there is
-// one token, and another where there are several; a further token changes the last.
+// Embeddings have length 1 and are the same each time. With one token the mean equals the last
+// token's; with several it differs; a further token changes the last.
 func TestEmbed(t *testing.T) {
 	m := open(t, "tiny-qwen3", grove.Options{Threads: 2})
 	rapid.Check(t, func(rt *rapid.T) {

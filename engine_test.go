@@ -16,8 +16,8 @@ import (
 	"github.com/grovellm/grove/internal/testing/cases"
 )
 
-// Requests of any kind that run together give the text that each gives alone, whatever memory there
-// is, whoever leaves, and whichever prefixes they share; and nothing is lost.
+// Requests of any kind that run together give the text that each gives alone, however much memory
+// there is, whichever clients leave, and whichever prefixes they share; and nothing is leaked.
 func TestTogetherAsAlone(t *testing.T) {
 	path := write(t, "tiny-qwen2")
 	alone := openFile(t, path, grove.Options{Threads: 1})

@@ -16,7 +16,7 @@ import (
 	"github.com/grovellm/grove/models"
 )
 
-// What cannot be served is refused, naming the field and what to do.
+// Requests that cannot be served are refused, with the field and what to do.
 func TestBadRequests(t *testing.T) {
 	m := open(t, "tiny-qwen3", grove.Options{Threads: 1, Context: 64})
 	long := strings.Repeat("word ", 200)
@@ -70,7 +70,7 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// A conversation takes as many stop strings as a prompt does, beside those of the model's layout.
+// A conversation takes as many stop strings as a prompt does, in addition to those of the model's layout.
 func TestChatStops(t *testing.T) {
 	m := open(t, "tiny-gptneox", grove.Options{Threads: 1, Context: 64})
 	layout, err := m.Layout()

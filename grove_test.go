@@ -64,7 +64,7 @@ func collect(t interface {
 }
 
 // A stop string ends drafted text where it ends plain text, wherever it falls in an accepted block,
-// and what comes before it is a beginning of the text without it.
+// and the text before it is a prefix of the text without it.
 func TestStopInAnAcceptedBlock(t *testing.T) {
 	m := open(t, "tiny-llama2", grove.Options{Threads: 1})
 	free := grove.Request{MaxTokens: 40, Sampling: grove.Sampling{Temperature: 1, Seed: 5}, IgnoreEnd: true}
@@ -115,8 +115,8 @@ func TestChunksAddUp(t *testing.T) {
 	}
 }
 
-// A session's text is that of generations on their own, whatever went before: other prompts, rounds
-// that were abandoned, contexts that ended.
+// A session's text equals that of separate generations, whatever came before: other prompts,
+// abandoned rounds, cancelled contexts.
 func TestSessionIsAsIfAlone(t *testing.T) {
 	m := open(t, "tiny-gptneox", grove.Options{Threads: 2})
 	cases.Check(t, 30, func(rt *rapid.T) {
@@ -164,7 +164,7 @@ func TestSessionIsAsIfAlone(t *testing.T) {
 	})
 }
 
-// A conversation in a session is answered as one that comes whole, and what was read before is not read again.
+// A conversation in a session is answered like one that arrives whole, and what was read before is not read again.
 func TestChat(t *testing.T) {
 	m := open(t, "tiny-llama3", grove.Options{})
 	s := m.NewSession()
@@ -197,7 +197,7 @@ func TestChat(t *testing.T) {
 	}
 }
 
-// Goroutines that generate with one model get what they would get alone.
+// Goroutines that generate with one model get the same text as each would alone.
 func TestConcurrentGenerations(t *testing.T) {
 	m := open(t, "tiny-qwen2", grove.Options{Threads: 2})
 	request := func(i int) grove.Request {
@@ -262,8 +262,8 @@ func TestBusySession(t *testing.T) {
 	}
 }
 
-// A real model writes what it wrote for PyTorch: the same from the folder and from the file (package model has the
-// golden logits), drafted and plain.
+// A real model writes what it wrote in PyTorch: the same from the folder and from the file (package
+// model has the golden logits), drafted and plain.
 func TestRealModel(t *testing.T) {
 	dir := testdata.Path(t, "models/go-7m")
 	var texts []string

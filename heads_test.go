@@ -50,8 +50,8 @@ func headFile(t testing.TB, target string, change func(*jet.Config)) string {
 	return path
 }
 
-// Of the heads that are offered, a model takes those made for its weights, whatever type its file
-// has; heads that are named stand in place of them.
+// Of the offered heads, a model takes those made for its weights, whatever type its file has; heads
+// that are named replace them.
 func TestOfferedHeads(t *testing.T) {
 	dir := t.TempDir()
 	shape, err := synth.Lookup("tiny-qwen3")
@@ -122,8 +122,8 @@ func TestOfferedHeads(t *testing.T) {
 	}
 }
 
-// A model drafts with the heads that it was opened with, or that a drafter names, and says what
-// plain decoding says; heads of another model are refused when it is opened.
+// A model drafts with the heads that it was opened with, or that a drafter names, and its text is
+// that of plain decoding; heads of another model are refused when it is opened.
 func TestHeads(t *testing.T) {
 	target := tinyFile(t, "tiny-qwen3")
 	causal := headFile(t, target, func(c *jet.Config) { c.Causal = true })
@@ -168,8 +168,8 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// Heads of every kind are taken beside each other, a router with the head that it was made for, and
-// each drafter finds its own; whatever they say, the text is that of plain decoding.
+// Heads of every kind are accepted together, a router with the head that it was made for, and each
+// drafter finds its own; whatever they draft, the text is that of plain decoding.
 func TestHeadsOfAllKinds(t *testing.T) {
 	target := tinyFile(t, "tiny-qwen3")
 	dir, rng := t.TempDir(), rand.New(rand.NewPCG(4, 2))

@@ -26,8 +26,8 @@ func openLearning(t *testing.T, dir string) *Model {
 	return m
 }
 
-// What drafters learn comes back when the model is opened again, that of wrapped drafters and of
-// parts too. The text stays the same.
+// What drafters learned is restored when the model is opened again, including that of wrapped
+// drafters and of parts. The text stays the same.
 func TestLearnedIsKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "learned")
 	texts := []string{
@@ -145,7 +145,7 @@ func TestLearnedIsSavedMeanwhile(t *testing.T) {
 	}
 }
 
-// +adapt makes a head learn without a flag, as a part of a merge too; what has no head refuses it.
+// +adapt makes a head learn without a flag, as a part of a merge too; a drafter without a head refuses it.
 func TestAdaptModifier(t *testing.T) {
 	m := openLearning(t, "")
 	defer m.Close()

@@ -26,7 +26,7 @@ func TestLogprobsOfManyTokens(t *testing.T) {
 	}
 }
 
-// Log-probabilities are those of the softmax in double precision, and the likeliest tokens come in its order.
+// Log-probabilities are those of the softmax in double precision, and the likeliest tokens come in the same order.
 func TestLogprobsOfAnyLogits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		logit := rapid.OneOf(rapid.Float32Range(-30, 30), rapid.SampledFrom([]float32{0, 7, float32(math.Inf(-1))}))

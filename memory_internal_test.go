@@ -16,7 +16,7 @@ import (
 	"github.com/grovellm/grove/models"
 )
 
-// However many tenants there are, few have their texts open, in a folder or without one; those in use stay.
+// However many tenants there are, few have their texts open, with or without a folder; those in use stay open.
 func TestMemoriesAreFew(t *testing.T) {
 	m, err := OpenGGUF("embedded", models.Target(), Options{Threads: 1})
 	if err != nil {
@@ -62,8 +62,8 @@ func TestMemoriesAreFew(t *testing.T) {
 	}
 }
 
-// Where a tenant's folder fails after the model was opened, generations go on, and draft from texts in memory; who adds
-// a text is told.
+// If a tenant's folder fails after the model was opened, generations continue, and draft from texts
+// in memory; whoever adds a text gets the error.
 func TestMemoryFolderFails(t *testing.T) {
 	m, err := OpenGGUF("embedded", models.Target(), Options{Threads: 1, Memory: &MemoryOptions{Dir: t.TempDir()}})
 	if err != nil {
@@ -86,7 +86,7 @@ func TestMemoryFolderFails(t *testing.T) {
 	if err := m.Remember("a", "one two three"); err == nil || !strings.Contains(err.Error(), folder) {
 		t.Errorf("a text that is not kept: %v", err)
 	}
-	if err := os.Remove(folder); err != nil { // what failed has passed
+	if err := os.Remove(folder); err != nil { // the failure is over
 		t.Fatal(err)
 	}
 	for _, tried := range []time.Duration{0, 2 * retryTime} {
@@ -111,7 +111,7 @@ func TestMemoryFolderFailsLater(t *testing.T) {
 		return s
 	}
 	good, bad := store(), store()
-	if err := bad.Close(); err != nil { // it refuses texts then, as where there is no room
+	if err := bad.Close(); err != nil { // it then refuses texts, as if there were no room
 		t.Fatal(err)
 	}
 	u := &memoryUse{}
@@ -127,7 +127,8 @@ func TestMemoryFolderFailsLater(t *testing.T) {
 	}
 }
 
-// All tenants' folders together have no more than mostMemories of them may; those written to longest ago go first.
+// All tenants' folders together stay within the limit for mostMemories of them; those not written to for longest go
+// first.
 func TestMemoryFoldersAreBounded(t *testing.T) {
 	const tokens, tenants = 400, 6 * mostMemories
 	dir := filepath.Join(t.TempDir(), "m[a") // no pattern

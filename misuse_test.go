@@ -116,8 +116,8 @@ func init() {
 	}
 }
 
-// Whatever a program's drafter does, its generations end: with an error, or with the text of plain decoding. What
-// generates beside them and after them gets its text.
+// Whatever a program's drafter does, its generations end: with an error, or with the text of plain
+// decoding. Generations alongside them and after them get their own text.
 func TestUnrulyDrafters(t *testing.T) {
 	m := open(t, "tiny-qwen3", grove.Options{Threads: 1})
 	r := grove.Request{MaxTokens: 20, IgnoreEnd: true, Uncontrolled: true}
@@ -156,7 +156,7 @@ func TestUnrulyDrafters(t *testing.T) {
 	}
 }
 
-// What a generation was given is the caller's again when it has ended, also where it ended early.
+// The arguments of a generation are the caller's again when it has ended, even if it ended early.
 func TestArgumentsAreTheCallers(t *testing.T) {
 	m := open(t, "tiny-qwen3", grove.Options{Threads: 1})
 	prompt := []int32{1, 2, 3, 4}
@@ -211,8 +211,8 @@ func init() {
 		New: func(string, registry.Modifiers, registry.Target) (draft.Drafter, error) { return new(bushy), nil }})
 }
 
-// A session shares what it computed with nothing but itself: not with the sessions of another process that has the
-// same folder, nor with a tenant of its name.
+// A session shares what it computed only with itself: not with the sessions of another process that
+// has the same folder, nor with a tenant of its name.
 func TestSessionsAreApart(t *testing.T) {
 	dir := t.TempDir()
 	prompt := strings.Repeat("go ", 400)

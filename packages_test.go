@@ -20,7 +20,7 @@ import (
 
 const module = "github.com/grovellm/grove"
 
-// The packages of the laboratory: the command grove-lab alone imports them.
+// The packages of the laboratory: only the command grove-lab imports them.
 const laboratory = module + "/internal/lab/"
 
 // At most this many packages can be imported by others.
@@ -118,8 +118,8 @@ func TestRoomsHavePages(t *testing.T) {
 	}
 }
 
-// A kind of head is known to few files outside its own packages: to those that list the kinds, and
-// for EAGLE and DFlash to heads that have their layers. The laboratory may know them.
+// Few files outside its own packages know a kind of head: those that list the kinds, and for EAGLE
+// and DFlash heads that have their layers. The laboratory may know them.
 func TestFewFilesImportHeads(t *testing.T) {
 	cmd := exec.Command("go", "list", "-f", `{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`, "./...")
 	cmd.Stderr = os.Stderr
@@ -147,8 +147,8 @@ func TestFewFilesImportHeads(t *testing.T) {
 	}
 }
 
-// A family of heads is known by its packages alone: those named after it. Few other files name it:
-// the lists of what is registered, embedded and trained. The laboratory may name them.
+// Only its own packages, those named after it, know a family of heads. Few other files name it: the
+// lists of what is registered, embedded and trained. The laboratory may name them.
 func TestHeadFamiliesStayApart(t *testing.T) {
 	for family, most := range map[string]int{"eagle": 3, "falcon": 3, "peagle": 3, "specblock": 3, "jet": 3, "medusa": 3,
 		"mtp": 3, "spark": 3} {

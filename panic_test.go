@@ -41,8 +41,8 @@ func init() {
 	}})
 }
 
-// A drafter that panics ends its generation with an error, which is no stack, after the tokens that
-// it has got. The model goes on, and later generations with the drafter get their tokens.
+// A drafter that panics ends its generation with an error without a stack, after the tokens
+// generated so far. The model continues, and later generations with the drafter get their tokens.
 func TestPanicIsAnError(t *testing.T) {
 	m := open(t, "tiny-qwen2", grove.Options{Threads: 1})
 	r := grove.Request{MaxTokens: 20, IgnoreEnd: true}

@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove/internal/inside"
 )
 
-// A session that is closed leaves nothing in the cache, even where its last generation was broken off right before.
+// A closed session leaves nothing in the cache, even if its last generation was interrupted just before.
 func TestClosedSessionKeepsNothing(t *testing.T) {
 	m := open(t, "tiny-qwen2", grove.Options{Threads: 1})
 	for chunks := range 10 {

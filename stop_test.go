@@ -25,7 +25,7 @@ func reference(text string, stops []string) (string, bool) {
 	return text, false
 }
 
-// However the text is cut, the same part of it comes out, and nothing that belongs to a stop string.
+// However the text is cut, the same part of it is let out, and nothing that belongs to a stop string.
 func TestStopIsTheSameForEveryCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[ab]{0,24}`).Draw(t, "text")
@@ -64,8 +64,8 @@ func TestStopHoldsBackLittle(t *testing.T) {
 	}
 }
 
-// Stop strings count behind reasoning and the white space that follows it, and from a call on that ends it,
-// however the text is cut.
+// Stop strings count after reasoning and the white space that follows it, and from a call on that
+// ends it, however the text is cut.
 func TestStopBehindReasoning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SampledFrom([]string{"<think>", "</think>", "<call>", "a", "b", "\n", " ", "<", "</thin", "think>"})

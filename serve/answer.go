@@ -46,7 +46,7 @@ type part struct {
 	verified *verified     // nil unless rounds are asked for
 }
 
-// choice is what has been generated of one choice.
+// choice is the state of one choice so far.
 type choice struct {
 	logprobs logprobs
 	reader   *reader

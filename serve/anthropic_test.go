@@ -9,8 +9,8 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// The tokens counted are those that an answer counts. An answer says what it was ended by, and a
-// stream that waits has pings.
+// The counted tokens are those that an answer reports. An answer says what ended it, and a stream
+// that waits has pings.
 func TestAnthropic(t *testing.T) {
 	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}),
@@ -54,7 +54,7 @@ func TestAnthropicParts(t *testing.T) {
 			if order>>i&1 == 1 {
 				part = map[string]any{"type": "text", "text": strings.Repeat("text ", 3*i+1)}
 			}
-			if last := len(messages) - 1; i > 0 && order>>i&1 == 1 && order>>(i-1)&1 == 1 { // text goes on
+			if last := len(messages) - 1; i > 0 && order>>i&1 == 1 && order>>(i-1)&1 == 1 { // the text continues
 				said := messages[last].(map[string]any)["content"].([]any)
 				messages[last].(map[string]any)["content"] = append(said, part)
 			} else {

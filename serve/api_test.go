@@ -39,7 +39,7 @@ func TestSameText(t *testing.T) {
 			"presence_penalty": r.Sampling.PresencePenalty, "logit_bias": map[string]any{"7": 5},
 			"drafter": rapid.SampledFrom([]string{"plain", "lookup", "auto"}).Draw(rt,
 				"drafter"), "budget": rapid.IntRange(2, 30).Draw(rt, "budget")}
-		window := rapid.Bool().Draw(rt, "window") // else the presence penalty looks at the answer alone
+		window := rapid.Bool().Draw(rt, "window") // otherwise the presence penalty looks only at the answer
 		if window {
 			body["repeat_last_n"] = -1
 		}
@@ -175,7 +175,7 @@ func TestSpeculationFigures(t *testing.T) {
 	}
 }
 
-// A prediction changes no text; its tokens are counted as accepted where they are in the answer.
+// A prediction changes no text; its tokens are counted as accepted if they are in the answer.
 func TestPrediction(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	body := map[string]any{"prompt": "func main() {", "max_tokens": 40, "temperature": 0}
@@ -241,7 +241,7 @@ func TestTokenize(t *testing.T) {
 	if fmt.Sprint(a["tokens"]) != fmt.Sprint(tokens) {
 		t.Errorf("a chat's tokens are %v, want %v", a["tokens"], tokens)
 	}
-	// A prompt of tokens is that of their text.
+	// A prompt of tokens equals that of their text.
 	x := s.post("/v1/completions", map[string]any{"prompt": want, "temperature": 0, "echo": true})
 	y := s.post("/v1/completions", map[string]any{"prompt": "one two", "temperature": 0, "echo": true})
 	z := s.post("/v1/completions", map[string]any{"prompt": [][]int32{want, want}, "temperature": 0, "echo": true})

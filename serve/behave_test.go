@@ -35,7 +35,7 @@ func TestEmptyKeys(t *testing.T) {
 	}
 }
 
-// Requests need one of the keys, but for probes and metrics; a key's tenant is in the log, the key
+// Requests need one of the keys, except probes and metrics; a key's tenant is in the log, the key
 // is not.
 func TestKeys(t *testing.T) {
 	s := start(t, nil, serve.Options{Keys: []string{"first-key", "second-key"}})
@@ -188,7 +188,7 @@ func TestLoading(t *testing.T) {
 	}
 }
 
-// Metrics have names and types as Prometheus wants them, and count what happened.
+// Metrics have names and types in Prometheus's form, and count correctly.
 func TestMetrics(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	s.post("/v1/completions", map[string]any{"prompt": "x", "max_tokens": 5})

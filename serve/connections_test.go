@@ -409,7 +409,7 @@ func TestFullQueue(t *testing.T) {
 	}
 }
 
-// A stream comes whole through a middleware whose writer cannot flush, such as net/http's own timeout.
+// A stream arrives whole through a middleware whose writer cannot flush, such as net/http's own timeout.
 func TestStreamBehindMiddleware(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	for name, h := range map[string]http.Handler{

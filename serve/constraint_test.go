@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// withHeads opens the model in the command, with its heads, for a test alone.
+// withHeads opens the model in the command, with its heads, for one test only.
 func withHeads(t *testing.T, o grove.Options) *grove.Model {
 	t.Helper()
 	o.Threads = 2
@@ -73,7 +73,7 @@ func TestStructure(t *testing.T) {
 			}
 		}
 	}
-	// Any object: it need not end within so many tokens.
+	// Any object: it need not end within that many tokens.
 	a := s.post("/v1/completions",
 		map[string]any{"prompt": "{", "max_tokens": 30, "response_format": map[string]any{"type": "json_object"}})
 	if text := at(a, "choices.0.text").(string); text == "" || text[0] != '{' {

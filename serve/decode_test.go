@@ -88,7 +88,7 @@ func TestListEndsAtItsError(t *testing.T) {
 	}
 }
 
-// Items that a request goes on from count as its own do.
+// Items that a request continues from count as its own do.
 func TestStoredItemsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newResponseStore(10, 1<<30)
@@ -190,7 +190,7 @@ func TestAllowedNamespaces(t *testing.T) {
 	}
 }
 
-// The fields of a type are found once, not for each value of it.
+// The fields of a type are looked up once, not for each value of it.
 func TestFieldsAreFoundOnce(t *testing.T) {
 	if a, b := fieldsOf(reflect.TypeFor[itemFields]()), fieldsOf(reflect.TypeFor[itemFields]()); a != b {
 		t.Error("they are found again")

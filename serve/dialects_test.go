@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// dialect is a protocol under test: how it says a question, and what its answers say.
+// dialect is a protocol under test: how it asks a question, and what its answers say.
 type dialect struct {
 	path   string
 	body   func(q *question) map[string]any
@@ -31,10 +31,10 @@ type question struct {
 	seed        int
 }
 
-// turn is a message; of the role call one by the assistant, of the role result what it came to.
+// turn is a message; with the role call it is a call by the assistant, with the role result the call's result.
 type turn struct{ role, text string }
 
-// answer is what came, in OpenAI's words.
+// answer is the answer, in OpenAI's words.
 type answer struct {
 	text, reasoning, finish string
 	calls                   []string

@@ -23,7 +23,7 @@ import (
 )
 
 // Texts have the embeddings that each has alone, as numbers and as base64, as text and as tokens,
-// in both protocols. What is cut has the direction of the whole.
+// in both protocols. A cut embedding has the direction of the whole.
 func TestEmbeddings(t *testing.T) {
 	m := tiny(t, "tiny-qwen3", 64)
 	s := start(t, m, serve.Options{})
@@ -106,7 +106,7 @@ func TestEmbeddings(t *testing.T) {
 	}
 }
 
-// A model whose file says so gives the last token's state where a request leaves it open.
+// A model whose file says so gives the last token's state if a request leaves it open.
 func TestPoolingOfTheFile(t *testing.T) {
 	shape, err := synth.Lookup("tiny-qwen3")
 	if err != nil {
@@ -185,7 +185,7 @@ func TestEmbedCutText(t *testing.T) {
 	}
 }
 
-// The text of a gap is that of the prompt of tokens which marks the gap, under the names of all
+// The text of a gap equals that of the prompt of tokens which marks the gap, under the names of all
 // protocols.
 func TestInfill(t *testing.T) {
 	s := start(t, nil, serve.Options{})

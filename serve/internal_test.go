@@ -32,7 +32,7 @@ import (
 	embedded "github.com/grovellm/grove/models"
 )
 
-// Accounts returns the bytes that are counted, and those of the models that are loaded or being loaded.
+// Accounts returns the counted bytes, and the bytes of the models that are loaded or being loaded.
 func (s *Server) Accounts() (used, sum int64) {
 	s.models.mu.Lock()
 	defer s.models.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *Server) Users() (n int) {
 	return n
 }
 
-// The bit-parallel length is that of the textbook's table.
+// The bit-parallel length equals that of the textbook's table.
 func TestCommon(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tokens := rapid.SliceOfN(rapid.Int32Range(0, 5), 0, 200)
@@ -114,8 +114,8 @@ func TestLiveness(t *testing.T) {
 	}
 }
 
-// A request whose model was loaded, and closed with the server before the request could go on, is
-// told that the server ends.
+// A request whose model was loaded, and closed with the server before the request could continue,
+// is told that the server is stopping.
 func TestClosedWhileWaiting(t *testing.T) {
 	p := &models{o: &Options{}}
 	e := &entry{Source: Source{Name: "m"}, loading: &loading{done: make(chan struct{})}}
@@ -131,7 +131,7 @@ func TestClosedWhileWaiting(t *testing.T) {
 	for waits := false; !waits; {
 		p.each(func(*entry) { waits = p.waiting == 1 })
 	}
-	p.mu.Lock() // what the load does, and then CloseModels, before the request goes on
+	p.mu.Lock() // as the load does, and then CloseModels, before the request continues
 	l := e.loading
 	e.loading, p.ended = nil, true
 	close(l.done)
@@ -173,7 +173,7 @@ func TestFileOptionsAreRefused(t *testing.T) {
 	}
 }
 
-// Drafters of one family share their series, but for the default; sums are those of all.
+// Drafters of one family share their series, except for the default; the sums include all.
 func TestByDrafter(t *testing.T) {
 	list := []drafterStats{
 		{Name: "lookup", Stats: speculate.Stats{Rounds: 3, Accepted: 1}, Speedup: 1}, {Name: "lookup:min=2",
@@ -292,8 +292,8 @@ func TestOrderHeaders(t *testing.T) {
 	}
 }
 
-// A key's first request starts after one of each other key, however many those have; where there are no others, its
-// next one starts after all of its own.
+// A key's first request starts after one of each other key, however many those have; if there are
+// no others, its next one starts after all of its own.
 func TestAhead(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		waiting := rapid.MapOf(rapid.StringN(1, 2, -1), rapid.IntRange(1, 1000)).Draw(rt, "waiting")
@@ -333,7 +333,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// A right prediction is drafted from whatever drafter the server or the request names, but where the
+// A right prediction is drafted from whatever drafter the server or the request names, unless the
 // request names plain decoding.
 func TestPredictionWithAnyDrafter(t *testing.T) {
 	t.Parallel()
@@ -378,7 +378,7 @@ func TestPredictionWithAnyDrafter(t *testing.T) {
 	}
 }
 
-// Responses that are kept take no more than their bytes, and what is used stays longest.
+// Kept responses take no more than their bytes, and the most recently used stay longest.
 func TestStoreHoldsItsBytes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		most := rapid.Int64Range(1, 4000).Draw(r, "bytes")

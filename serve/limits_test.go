@@ -21,7 +21,7 @@ func (w watched) Err() error {
 	return w.Context.Err()
 }
 
-// A schema is relaxed while no lock is held, and what is remembered of it gives the same answers.
+// A schema is relaxed while no lock is held, and the cached result gives the same answers.
 func TestRelaxationsOfOthers(t *testing.T) {
 	schema := func(name string, more int) string {
 		return `{"type":"object","properties":{"` + name + `":{"type":"string","pattern":"^\\bx"}` +
@@ -42,7 +42,7 @@ func TestRelaxationsOfOthers(t *testing.T) {
 	if err != nil || asked == 0 || work == grammar.MostWork {
 		t.Errorf("asked %d times, work left %d, %v", asked, work, err)
 	}
-	for left := range 4 { // as much work as so many schemas take, less one
+	for left := range 4 { // as much work as that many schemas take, minus one
 		var answers [2][]grammar.Relaxed
 		for again := range answers {
 			one := grammar.MostWork - work

@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// changing matches what differs between two answers to one request.
+// changing matches the parts that differ between two answers to one request.
 var changing = regexp.MustCompile(`"(id|request_id|created|created_at|completed_at|timings)": ?(\{[^}]*\}|"[^"]*"|[0-9]+)`)
 
 // A path without /v1 is the endpoint that has it, for answers and errors.
@@ -41,7 +41,7 @@ func TestPathsWithoutVersion(t *testing.T) {
 	}
 }
 
-// normalUsage leaves out what an earlier request changes: tokens found in the cache.
+// normalUsage removes the field that an earlier request changes: tokens found in the cache.
 func normalUsage(text string) string {
 	return regexp.MustCompile(`"(cached_tokens|cache_read_input_tokens|input_tokens)": ?[0-9]+|"id":|msg_\w+|(cache|prompt)_\w+":[0-9.]+`).ReplaceAllString(text, "")
 }
@@ -111,7 +111,7 @@ func TestNPredict(t *testing.T) {
 	}
 }
 
-// What llama.cpp's and vLLM's clients ask of a model is what it has.
+// Questions of llama.cpp's and vLLM's clients about a model are answered with its data.
 func TestPropsAndTokenizerInfo(t *testing.T) {
 	template := toolTemplates["hermes"] // in place of the file's
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
@@ -136,7 +136,7 @@ func TestPropsAndTokenizerInfo(t *testing.T) {
 	}
 }
 
-// The count of a response's input is what the response says of it.
+// The count of a response's input equals the count in the response.
 func TestInputTokens(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	first := s.post("/v1/responses", map[string]any{"input": "x", "max_output_tokens": 3})

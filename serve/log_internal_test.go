@@ -15,10 +15,10 @@ import (
 	embedded "github.com/grovellm/grove/models"
 )
 
-// secret is what must not be in the log. It is short, so that an error's beginning of a text has it.
+// secret must not be in the log. It is short, so that an error's beginning of a text contains it.
 const secret = "hunter2"
 
-// Words of fields that say what the fields beside them are.
+// Words in fields that describe the fields next to them.
 var (
 	types = []string{"text", "function", "custom", "namespace", "grammar", "json_schema", "tool_use", "tool_result",
 		"thinking", "function_call", "custom_tool_call", "function_call_output", "message", "reasoning", "item_reference",

@@ -41,8 +41,8 @@ func figureIn(line, name string) int {
 	return n
 }
 
-// However an answer ends before its time, streamed or whole, the log and the metrics have the status of that, and the
-// log has what was generated until then.
+// If an answer ends early, streamed or whole, the log and the metrics have its status, and the log
+// has the text generated until then.
 func TestLogOfEnds(t *testing.T) {
 	t.Parallel()
 	m := tiny(t, "tiny-qwen3", 1<<17)
@@ -176,7 +176,7 @@ func TestLogOfFailedPull(t *testing.T) {
 	}
 }
 
-// exhausted is a listener that accepts nothing for some times, then connections, as where there are no more files.
+// exhausted is a listener that fails a few times, as if there were no more files, and then accepts connections.
 type exhausted struct {
 	net.Listener
 	left int

@@ -24,11 +24,11 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// shelf has sources of random models, and counts what became of the models that were loaded.
+// shelf has sources of random models, and counts its models that were loaded and that are live.
 type shelf struct {
 	testing.TB
 	paths       []string
-	fails       atomic.Int32 // every so many-th load fails; 0: none
+	fails       atomic.Int32 // every n-th load fails; 0: none
 	loads, live atomic.Int32 // loads begun; models that garbage collection has not found
 }
 
@@ -64,7 +64,7 @@ func (f *shelf) open(i int) (*serve.Model, error) {
 	return &serve.Model{Model: m, Drafter: "lookup"}, nil
 }
 
-// sources are the models m0, m1 … of so many bytes each.
+// sources returns the models m0, m1 … of that many bytes each.
 func (f *shelf) sources(bytes ...int64) (list []serve.Source) {
 	for i := range f.paths {
 		list = append(list, serve.Source{Name: fmt.Sprint("m", i), Bytes: bytes[i],
@@ -106,9 +106,9 @@ func (s *server) ask(body string) (text, code string) {
 	return text, ""
 }
 
-// Requests to several models, in any order and side by side, with loads that fail, models that are
-// unloaded when idle or to make room, and clients that leave: every answer is that of the model
-// alone, the memory counted is never more than there is, and nothing is left.
+// Requests to several models, in any order and concurrently, with loads that fail, models that are
+// unloaded when idle or to make room, and clients that leave: every answer equals the model's own,
+// the memory counted never exceeds the limit, and nothing is leaked.
 func TestManyModels(t *testing.T) {
 	const models, questions = 4, 6
 	f := newShelf(t, models)
@@ -188,14 +188,14 @@ func TestManyModels(t *testing.T) {
 		s.CloseModels()
 		// one was being loaded, perhaps
 		until(t, "all models are unloaded", func() bool { used, _ := s.Accounts(); return used == 0 })
-		// those of the HTTP server
+		// of the HTTP server
 		until(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+3 })
 	})
 	until(t, "all models are garbage", func() bool { runtime.GC(); return f.live.Load() == 0 })
 }
 
-// A single model is loaded at the start, whatever requests call it; of several none is until a
-// request names it. The list says which are loaded, and what is known of them.
+// A single model is loaded at the start, whatever name requests give it; of several models none is
+// until a request names it. The list says which are loaded, and what is known about them.
 func TestModelList(t *testing.T) {
 	f := newShelf(t, 3)
 	sources := f.sources(1, 1, 1)
@@ -405,7 +405,7 @@ func TestWaiting(t *testing.T) {
 	until(t, "all models are garbage", func() bool { runtime.GC(); return f.live.Load() == 0 })
 }
 
-// A load that panics is one that fails, for its own requests alone.
+// A load that panics is one that fails, only for its own requests.
 func TestLoadPanics(t *testing.T) {
 	f := newShelf(t, 3)
 	list := f.sources(1, 1, 1)
@@ -426,8 +426,8 @@ func TestLoadPanics(t *testing.T) {
 	}
 }
 
-// Another list of sources takes the place of one, also while requests run: these end with their models, which are
-// closed then, and no others go on.
+// Another list of sources replaces one, even while requests run: these end with their models, which
+// are then closed, and no others continue.
 func TestAnotherListOfSources(t *testing.T) {
 	f := newShelf(t, 2)
 	s := startMany(t, serve.Options{KeepAlive: -1}, f.sources(1, 1))

@@ -71,9 +71,9 @@ func (s *server) responseEvents(fields map[string]any) (list []map[string]any) {
 	return list
 }
 
-// A namespace's tools can be called, calls carry the namespace, and go back into the prompt under
-// the name that was offered. A custom tool's call is text, which matches a regular expression where
-// one is given; the pieces of a stream are that text.
+// A namespace's tools can be called, calls carry the namespace, and return to the prompt under the
+// name that was offered. A custom tool's call is text, which matches a regular expression if one is
+// given; the pieces of a stream are that text.
 func TestToolsOfOtherKinds(t *testing.T) {
 	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{{ tools | tojson }} <tool_call> {% for m in messages %}{{ m.role }}: {{ m.content }}" +
@@ -179,7 +179,7 @@ func TestCustomToolsOfChats(t *testing.T) {
 	}
 }
 
-// Of allowed tools alone one is called, in both forms of the field.
+// Only one of the allowed tools is called, in both forms of the field.
 func TestAllowedTools(t *testing.T) {
 	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})

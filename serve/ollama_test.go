@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// lines sends JSON, and returns the lines of the stream, of which the last alone is done.
+// lines sends JSON, and returns the lines of the stream, of which only the last is done.
 func (s *server) lines(path string, fields map[string]any) (list []map[string]any) {
 	s.Helper()
 	body, err := json.Marshal(fields)
@@ -97,13 +97,13 @@ func TestOllamaGenerate(t *testing.T) {
 		at(a, "message.content") != "" {
 		t.Error(a)
 	}
-	// Any JSON object: it need not end within so many tokens.
+	// Any JSON object: it need not end within that many tokens.
 	if text, _ := of(s.lines("/api/generate", with(body, "format", "json"))); text == "" || text[0] != '{' {
 		t.Errorf("JSON: %q", text)
 	}
 }
 
-// Clients learn of the model what they ask for.
+// Clients get the data about the model that they ask for.
 func TestOllamaModels(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"] + "{# </think> #}"}),
 		serve.Options{})
@@ -140,8 +140,8 @@ func TestOllamaModels(t *testing.T) {
 	}
 }
 
-// Of several models, each is loaded once to be shown. Until then its name is known; the models that
-// are loaded are those running.
+// Of several models, each is loaded once to be shown. Until then only its name is known; the
+// running models are those that are loaded.
 func TestOllamaShowsManyModels(t *testing.T) {
 	f := newShelf(t, 3)
 	s := startMany(t, serve.Options{Memory: 2}, f.sources(2, 2, 2)) // there is room for one

@@ -17,7 +17,7 @@ import (
 // maxPage is the most bytes that the page may send, compressed.
 const maxPage = 250_000
 
-// The page and its files come with what lets browsers keep them and keeps them from anything else; no key is needed.
+// The page and its files have headers that let browsers cache them and restrict the page to them; no key is needed.
 func TestPage(t *testing.T) {
 	s := start(t, nil, serve.Options{Keys: []string{"secret"}})
 	status, header, index := s.send("GET", "/", "", "Accept-Encoding", "identity")
@@ -108,7 +108,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// The bundle asks for what is beside the page: it may stand below a path of a proxy.
+// The bundle's requests are relative to the page: it may be under a proxy's path.
 func TestPageBelowAPath(t *testing.T) {
 	data, err := os.ReadFile("page/dist/app.js")
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 const turnsTemplate = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</{{ m.role }}>\n{% endfor %}" +
 	"{% if add_generation_prompt %}<assistant>{% endif %}"
 
-// An answer of the assistant that a conversation ends with is gone on with: the prompt is that of
-// the text up to its end, in every protocol that means that, and where a request says so. Otherwise
-// the turn is closed and a new one begins.
+// An answer of the assistant at the end of a conversation is continued: the prompt is that of the
+// text up to its end, in every protocol that means that, and if a request says so. Otherwise the
+// turn is closed and a new one begins.
 func TestPrefill(t *testing.T) {
 	m := withHeads(t, grove.Options{ChatTemplate: turnsTemplate})
 	s := start(t, m, serve.Options{})
@@ -94,8 +94,8 @@ func reasoningWith(marks callform.Marks) string {
 	return strings.NewReplacer("<think>", marks.Begin, "</think>", marks.End).Replace(dialectReasoning)
 }
 
-// A budget ends reasoning that stays in the content where it ends reasoning that stands apart, whichever marks the
-// model's template has.
+// A budget ends reasoning that stays in the content at the same point as separate reasoning,
+// whichever marks the model's template has.
 func TestReasoningInContent(t *testing.T) {
 	for _, marks := range callform.AllMarks {
 		if marks == callform.Channels { // see TestChannels
@@ -211,8 +211,8 @@ func TestStopsAndReasoning(t *testing.T) {
 	})
 }
 
-// Answers of a model that marks by channels what is reasoning and what is the answer are parted without tools too.
-// Stop strings and structured output count in the answer.
+// Answers of a model that marks reasoning and the answer by channels are separated without tools
+// too. Stop strings and structured output count in the answer.
 func TestChannels(t *testing.T) {
 	t.Parallel()
 	o := grove.Options{Threads: 1, ChatTemplate: toolTemplates["gptoss"]}

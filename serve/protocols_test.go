@@ -35,7 +35,7 @@ const dialectTemplate = "{{ tools | tojson }}{% for m in messages %}{{ m.role }}
 	"{{ '\\n' }}{% endfor %}" +
 	"assistant: "
 
-// dialectReasoning has the model reason first where it is asked to.
+// dialectReasoning makes the model reason first if it is asked to.
 const dialectReasoning = dialectTemplate + "{% if enable_thinking is defined and enable_thinking %}<think>\n{% endif %}{# </think> #}"
 
 // A question has the same answer in all protocols, whole and streamed.

@@ -109,8 +109,8 @@ func TestOneOfSeveralPrompts(t *testing.T) {
 	}
 }
 
-// The tokens that are shown on request are those that were generated, in streams too, the one that ends the text
-// included: as many as the usage has, and the text that they stand for.
+// The tokens shown on request are those that were generated, in streams too, including the one that
+// ends the text: as many as the usage has, and with the same text.
 func TestTokenIDs(t *testing.T) {
 	m := tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: toolTemplates["hermes"]})
 	s := start(t, m, serve.Options{})
@@ -200,7 +200,7 @@ func TestEmbedNothing(t *testing.T) {
 	}
 }
 
-// Responses have log-probabilities where the request asks for them.
+// Responses have log-probabilities if the request asks for them.
 func TestResponseLogprobs(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	for fields, want := range map[string]bool{``: false, `,"top_logprobs":0`: false, `,"top_logprobs":2`: true,
@@ -314,8 +314,8 @@ func TestTruncate(t *testing.T) {
 	})
 }
 
-// Presence and frequency penalties look at the answer alone, as OpenAI's and vLLM's do, so that a long prompt bans no
-// word. With repeat_last_n they look at the prompt too, as llama.cpp's and Ollama's do.
+// Presence and frequency penalties look only at the answer, as OpenAI's and vLLM's do, so that a long
+// prompt bans no word. With repeat_last_n they look at the prompt too, as llama.cpp's and Ollama's do.
 func TestPenaltiesOfPrompt(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	prompt := strings.Repeat("\tx = append(x, y)\n", 20) + "\tx ="
@@ -380,8 +380,8 @@ func TestOneBOS(t *testing.T) {
 	}
 }
 
-// A stream in the queue has its headers, and a sign of life where its protocol has one, before its
-// first token. What is wrong with a request has a status all the same.
+// A stream in the queue sends its headers, and a ping if its protocol has one, before its first
+// token. An invalid request still gets its error status.
 func TestQueuedStream(t *testing.T) {
 	t.Parallel()
 	m := tinyWith(t, "tiny-qwen3", 1<<17, grove.Options{Threads: 1, Parallel: 1, ChatTemplate: turnsTemplate})
@@ -433,7 +433,7 @@ func TestQueuedStream(t *testing.T) {
 	}
 }
 
-// -1 is no limit: the text goes on until the context is full.
+// -1 is no limit: the text continues until the context is full.
 func TestNoLimit(t *testing.T) {
 	s := start(t, tinyWith(t, "tiny-qwen3", 64, grove.Options{Threads: 1, ChatTemplate: turnsTemplate}), serve.Options{})
 	const rest = `"temperature":0,"ignore_eos":true,"stream":false`

@@ -44,7 +44,7 @@ func TestResponseErrors(t *testing.T) {
 	}
 }
 
-// An answer of as many tokens as its reasoning has is the reasoning alone; with one fewer, all its
+// An answer of as many tokens as its reasoning has is only the reasoning; with one fewer, all its
 // tokens are reasoning.
 func TestReasoningTokens(t *testing.T) {
 	t.Parallel()

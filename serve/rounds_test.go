@@ -13,7 +13,7 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// roundCounts is what the rounds of a stream's events say of each choice.
+// roundCounts counts the rounds in a stream's events for each choice.
 type roundCounts struct {
 	text   string
 	tokens []any
@@ -38,7 +38,7 @@ func rounds(t testing.TB, events []map[string]any, n int) []roundCounts {
 	return all
 }
 
-// check says what is wrong with a choice's rounds: a tree's parents precede their children, its path goes from the
+// check reports errors in a choice's rounds: a tree's parents precede their children, its path goes from the
 // root down, the path's tokens and one more are the round's, and the next tree's root is the last of them.
 func (c *roundCounts) check(plain bool) error {
 	if len(c.rounds) == 0 {
@@ -121,7 +121,7 @@ func TestRounds(t *testing.T) {
 			text := s.post("/detokenize", map[string]any{"tokens": c.tokens})["content"].(string)
 			text = endOfText.ReplaceAllString(text, "")
 			if c.text != want[i].text || body["stop"] == nil && text != c.text &&
-				!strings.Contains(text, "\ufffd") { // where the text ends within a character, the two differ
+				!strings.Contains(text, "\ufffd") { // if the text ends within a character, the two differ
 				rt.Fatalf("choice %d: its rounds have %q, their tokens are %q, want %q", i, c.text, text, want[i].text)
 			}
 		}

@@ -180,7 +180,7 @@ func with(fields map[string]any, more ...any) map[string]any {
 	return all
 }
 
-// at finds a value by a path such as "choices.0.text"; nil where there is none.
+// at returns the value at a path such as "choices.0.text", or nil if there is none.
 func at(v any, path string) any {
 	for name := range strings.SplitSeq(path, ".") {
 		switch in := v.(type) {
@@ -199,7 +199,7 @@ func at(v any, path string) any {
 	return v
 }
 
-// choice is what a stream's events say of a choice.
+// choice is a choice as a stream's events describe it.
 type choice struct {
 	text, finish, role string
 	logprobs           []any // of chats, one for each token; of texts, the tokens

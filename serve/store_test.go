@@ -16,7 +16,7 @@ func withTurns(t *testing.T, o serve.Options) *server {
 		"{% for c in m.tool_calls %}|{{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}]{% endfor %}[assistant:"}), o)
 }
 
-// The three ways to go on from a response are one: its id, references to its items, and the items themselves.
+// The three ways to continue from a response are equivalent: its id, references to its items, and the items themselves.
 func TestGoOn(t *testing.T) {
 	t.Parallel()
 	s := withTurns(t, serve.Options{})
@@ -62,7 +62,7 @@ func TestGoOn(t *testing.T) {
 					t.Error(b)
 				}
 			}
-			// with calls, results stand behind all of them or behind each
+			// with calls, results follow all of them or each
 			if len(onlyNew) == 0 && (texts[0] != texts[1] || texts[0] != texts[2]) {
 				t.Errorf("%v, streamed %v: %q", more, streamed, texts)
 			}
@@ -70,7 +70,7 @@ func TestGoOn(t *testing.T) {
 	}
 }
 
-// A response can be got and deleted by its tenant alone; one that was not to be stored is not there.
+// Only its tenant can get or delete a response; one that was not to be stored does not exist.
 func TestStoredResponses(t *testing.T) {
 	s := start(t, nil, serve.Options{Keys: []string{"k", "other"}})
 	ask := func(body string) string {
@@ -111,7 +111,7 @@ func TestStoredResponses(t *testing.T) {
 	}
 }
 
-// Keys whose hashes begin alike are tenants of their own; the log has the beginning alone.
+// Keys whose hashes begin alike are separate tenants; the log has only the beginning.
 func TestKeysThatBeginAlike(t *testing.T) {
 	s := start(t, nil, serve.Options{Keys: []string{"sk-user-92733", "sk-user-121644"}})
 	_, _, text := s.send("POST", "/v1/responses", `{"input":"x","max_output_tokens":2}`, "X-Api-Key", "sk-user-92733")
@@ -126,7 +126,7 @@ func TestKeysThatBeginAlike(t *testing.T) {
 	}
 }
 
-// The store holds its bounds, and what is used stays longest.
+// The store stays within its bounds, and the most recently used stay longest.
 func TestStoreIsBounded(t *testing.T) {
 	s := start(t, nil, serve.Options{Limits: serve.Limits{Stored: 3}})
 	ids := []string{}

@@ -22,8 +22,8 @@ import (
 var stressRequests = flag.Int("requests", 400, "requests of TestStress")
 
 // Under overload, with clients that leave, requests that take too long and little memory, every
-// request is answered or was left by its client; every answer is the one that its request gets
-// alone; and afterwards nothing is left.
+// request is answered or was abandoned by its client; every answer equals the one that its request
+// gets alone; and afterwards nothing is leaked.
 //
 //	go test ./serve -run TestStress -requests 20000
 func TestStress(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 const turns = "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}"
 
-// Templates that differ in where they take the system's messages.
+// Templates that differ in where they accept system messages.
 var systemTemplates = map[string]string{
 	"anywhere": turns,
 	"head":     "{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('the system message must come first') }}{% endif %}{{ m.role }}={{ m.content }};{% endfor %}",
@@ -26,7 +26,7 @@ var systemTemplates = map[string]string{
 		"{% for m in rest %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}{{ m.role }}={{ m.content }};{% endfor %}",
 }
 
-// No text of a conversation is lost or refused for where its system's messages stand, with any template.
+// No text of a conversation is lost or refused because of the position of its system messages, with any template.
 func TestSystemMessages(t *testing.T) {
 	t.Parallel()
 	for name, template := range systemTemplates {
@@ -69,8 +69,8 @@ func TestSystemOfProtocols(t *testing.T) {
 	}
 }
 
-// A line that changes from session to session can be cut: two sessions have the same prompt then,
-// and nothing else of it goes.
+// A line that differs between sessions can be cut: two sessions then have the same prompt, and
+// nothing else is cut.
 func TestCutLines(t *testing.T) {
 	o := serve.Options{CutLines: []*regexp.Regexp{regexp.MustCompile(`^x-anthropic-billing-header:`)}}
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: turns}), o)
@@ -110,7 +110,7 @@ func TestErrorResults(t *testing.T) {
 	}
 }
 
-// What users say behind a tool's result goes with the result, where the template takes no further turn there.
+// Text of users after a tool's result is joined with the result, if the template accepts no further turn there.
 func TestTextBehindResult(t *testing.T) {
 	template := "{% set ns = namespace(n=0) %}{% for m in messages %}{% if m.role == 'user' or m.role == 'assistant' and not m.tool_calls %}" +
 		"{% if (m.role == 'user') != (ns.n % 2 == 0) %}{{ raise_exception('turns') }}{% endif %}{% set ns.n = ns.n + 1 %}{% endif %}{% endfor %}"

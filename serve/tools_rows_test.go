@@ -87,8 +87,8 @@ func TestToolsWithSchema(t *testing.T) {
 	}
 }
 
-// What of a schema cannot be held is relaxed with a warning, and refused where the function is
-// strict. Anthropic's names are longer.
+// Parts of a schema that cannot be enforced are relaxed with a warning, and refused if the function
+// is strict. Anthropic's names are longer.
 func TestRelaxedTools(t *testing.T) {
 	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
@@ -168,8 +168,8 @@ func TestParallelCallsOfResponses(t *testing.T) {
 	}
 }
 
-// Where calls have the ids that the client sends, as Kimi's, ids have the names of tools and go on through the
-// conversation, so that no two are the same.
+// If calls have the ids that the client sends, as in Kimi's template, ids contain the names of
+// tools and are numbered through the conversation, so that no two are the same.
 func TestNumberedIDs(t *testing.T) {
 	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["kimi-ids"]}), serve.Options{})
@@ -191,8 +191,8 @@ func TestNumberedIDs(t *testing.T) {
 	}
 }
 
-// Functions may lack a description, parameters and properties where the template fails without them; others see
-// functions as they are given.
+// Functions may lack a description, parameters and properties even if the template fails without
+// them; other templates get functions as they are given.
 func TestBareFunctions(t *testing.T) {
 	t.Parallel()
 	const shown = "{% for t in tools or [] %}// {{ '' + t.function.description }} " +
@@ -216,8 +216,8 @@ func TestBareFunctions(t *testing.T) {
 	}
 }
 
-// Calls and results without ids, as Ollama's clients send them, have some where the template prints them: results those
-// of the calls, in order.
+// Calls and results without ids, as Ollama's clients send them, get some if the template prints
+// them: results get those of the calls, in order.
 func TestCallsWithoutIDs(t *testing.T) {
 	t.Parallel()
 	const strict = "{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.id | length != 9 %}{{ raise_exception('ids') }}{% endif %}{% endfor %}" +
@@ -237,7 +237,7 @@ func TestCallsWithoutIDs(t *testing.T) {
 	}
 }
 
-// A template that leaves out the calls beside text, as some of DeepSeek's do, gets the calls.
+// A template that leaves out calls next to text, as some of DeepSeek's do, gets the calls.
 func TestCallsWithText(t *testing.T) {
 	t.Parallel()
 	template := strings.Replace(toolTemplates["deepseek-r1"], "{% if m.tool_calls %}",

@@ -59,7 +59,7 @@ var sentUpstream = map[string][]string{
 	"ShowResponse": {"system", "messages", "license"},
 }
 
-// faults are what is wrong with a value of a form.
+// faults lists what is wrong with a value of a form.
 func (v *vendors) faults(value any, form json.RawMessage, path string, whole bool) []string {
 	var kind string
 	var parts struct {

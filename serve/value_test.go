@@ -65,8 +65,8 @@ var wrongFields = []struct{ path, body, fields string }{
 	{"/detokenize", `{*}`, `tokens l`},
 }
 
-// The error of a value of the wrong type names the field, or the place within it, and says what is
-// there in place of what.
+// The error of a value of the wrong type names the field, or the place within it, and what is there
+// and what is wanted.
 func TestWrongTypes(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 256), serve.Options{})
 	tried := 0

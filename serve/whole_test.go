@@ -15,8 +15,8 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// An answer that says its calls are whole has whole ones, in every protocol, whichever string or length ends it; and
-// where a call must come, nothing of one that was cut short is shown as text.
+// An answer that says its calls are complete has complete ones, in every protocol, whichever string
+// or length ends it; and if a call is required, no part of one that was cut short is shown as text.
 func TestCutCalls(t *testing.T) {
 	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
@@ -94,7 +94,7 @@ func TestCutCalls(t *testing.T) {
 	}
 }
 
-// The log-probabilities beside a text are those of its tokens, not of the reasoning before it.
+// The log-probabilities of a text are those of its tokens, not of the reasoning before it.
 func TestLogprobsOfText(t *testing.T) {
 	template := "{% for m in messages %}{{ m.content }}{% endfor %}<think>{# </think> #}"
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
@@ -162,7 +162,7 @@ func TestHalfClosed(t *testing.T) {
 	}
 }
 
-// A call of more choices than the queue has places is answered where the queue lets its first one in.
+// A call with more choices than the queue has places is answered if the queue lets its first one in.
 func TestMoreChoicesThanPlaces(t *testing.T) {
 	m := tinyWith(t, "tiny-qwen3", 256, grove.Options{Threads: 1, Parallel: 1, Queue: 1})
 	s := start(t, m, serve.Options{})
@@ -174,7 +174,7 @@ func TestMoreChoicesThanPlaces(t *testing.T) {
 	}
 }
 
-// A request whose client has gone is no panic where the handler runs outside of a server, which would take it.
+// A request whose client has gone does not panic if the handler runs outside of a server, which would recover it.
 func TestGoneOutsideServer(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{})
 	gone, cancel := context.WithCancel(ctx)

@@ -143,7 +143,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Flags change what they name in the recipe of the family with a larger vocabulary, and nothing else.
+// Flags change the values that they name in the recipe of the family with a larger vocabulary, and nothing else.
 func TestTrainSiblingRecipe(t *testing.T) {
 	two, three := 2, 3
 	want := sibling.NewRecipe()

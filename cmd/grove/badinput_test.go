@@ -12,8 +12,8 @@ import (
 	"github.com/grovellm/grove/internal/command"
 )
 
-// fieldNames matches what only a Go program calls things: names of several words, and a field with
-// what is wrong with it.
+// fieldNames matches words that only a Go program uses: names of several words, and a field
+// followed by an error.
 var fieldNames = func() *regexp.Regexp {
 	var compound, single []string
 	for _, v := range []any{grove.Request{}, grove.Options{}, grove.Sampling{}} {

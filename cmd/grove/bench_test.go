@@ -120,7 +120,7 @@ func TestBenchSpec(t *testing.T) {
 	}
 }
 
-// A suite of a preset's that is asked for alone has the methods that the preset has for it.
+// A suite of a preset's that is asked for alone keeps the preset's methods for it.
 func TestBenchSpecSuiteOfPreset(t *testing.T) {
 	model, data := tiny(t), t.TempDir()
 	if err := os.Mkdir(filepath.Join(data, "prose"), 0o777); err != nil {
@@ -141,7 +141,7 @@ func TestBenchSpecSuiteOfPreset(t *testing.T) {
 	}
 }
 
-// Of an EAGLE-3 head's shape drafts are measured, with the whole output matrix and with parts of it.
+// For an EAGLE-3 head's shape, drafts are measured with the whole output matrix and with parts of it.
 func TestBenchCostDrafts(t *testing.T) {
 	var r bench.DraftCostReport
 	out := must(t, "", "bench", "cost", "--shape", "eagle3-tiny-llama3", "--type", "q8_0", "--rounds", "1",

@@ -100,7 +100,7 @@ func TestCompletionInShells(t *testing.T) {
 			}
 			return strings.Join(strings.Fields(string(out)), " ")
 		}
-		if shell == "zsh" { // which completes on a terminal alone
+		if shell == "zsh" { // it completes only on a terminal
 			run("-n", script)
 			continue
 		}
@@ -123,7 +123,7 @@ func TestCompletionInShells(t *testing.T) {
 				if strings.Contains(want, "weights") {
 					want = "" // readline completes files: TestBashCompletesSpaces
 				}
-				// bash replaces what stands after the last = or : only.
+				// bash replaces only the text after the last = or :.
 				if cut := strings.LastIndexAny(want, "=:"); cut >= 0 && cut < len(want)-1 {
 					want = want[cut+1:]
 				} else if cut := strings.LastIndex(want, ":"); cut >= 0 {

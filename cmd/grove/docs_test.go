@@ -112,7 +112,7 @@ func TestDocsCommands(t *testing.T) {
 	}
 }
 
-// What a block of type console shows is what the command writes: "$ " begins a command, "> " a line that is typed.
+// A block of type console shows what the command writes: "$ " begins a command, "> " a line that is typed.
 func TestDocsOutput(t *testing.T) {
 	for name, page := range pages.All(t, "../..") {
 		for _, block := range pages.Fence.FindAllStringSubmatch(page, -1) {

@@ -106,7 +106,7 @@ func TestExportVLLM(t *testing.T) {
 		head, method, tokens string
 		args                 []string
 		fields               map[string]any // of config.json; nil: there is none
-		layers               bool           // those of the layers stand apart
+		layers               bool           // those of the layers are separate
 		tensors              []string
 	}{
 		{"eagle3", "eagle3", "5", nil, map[string]any{
@@ -296,7 +296,7 @@ func sameHead(t *testing.T, a, b string) {
 	}
 	x, y := read(a), read(b)
 	if _, ok := x["token_embd.weight"]; !ok {
-		delete(y, "token_embd.weight") // the target's, which vLLM's speculators have beside the head
+		delete(y, "token_embd.weight") // the target's, which vLLM's speculators expect alongside the head
 	}
 	if got, want := slices.Sorted(maps.Keys(y)), slices.Sorted(maps.Keys(x)); !slices.Equal(got, want) {
 		t.Errorf("tensors %q, want %q", got, want)

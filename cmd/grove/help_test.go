@@ -87,7 +87,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// The pages in docs/ are what go generate ./cmd/grove makes, and name every command.
+// The pages in docs/ are those that go generate ./cmd/grove makes, and name every command.
 func TestDocsAreCurrent(t *testing.T) {
 	dir := t.TempDir()
 	must(t, "", "help", "--write", dir)
@@ -170,8 +170,7 @@ func TestDrafters(t *testing.T) {
 	}
 }
 
-// The ranges that options' help gives are those that are accepted: their ends are, and what lies
-// beyond is not.
+// The ranges in options' help are exact: their ends are accepted, and values beyond them are not.
 func TestRangesOfOptions(t *testing.T) {
 	o := grove.Options{DraftGGUF: models.Draft(), HeadGGUF: models.Heads()}
 	m, err := grove.OpenGGUF("embedded", models.Target(), o)

@@ -165,8 +165,8 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// --head fetches a head beside a model: that named, or the first known one that grove runs and
-// that has the model's shape.
+// --head fetches a head in addition to a model: the named one, or the first known one that grove
+// runs and that has the model's shape.
 func TestPullHead(t *testing.T) {
 	target := tiny(t)
 	shape, err := catalog.ReadModel(target)
@@ -232,7 +232,7 @@ func TestPullHead(t *testing.T) {
 	}
 }
 
-// Of some repositories the hub gives the architecture of the projector beside the model.
+// For some repositories the hub gives the architecture of the projector next to the model.
 func TestPullWithProjector(t *testing.T) {
 	data, err := os.ReadFile(tiny(t))
 	if err != nil {

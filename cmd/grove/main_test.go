@@ -50,7 +50,7 @@ func must(t *testing.T, stdin string, args ...string) string {
 	return out
 }
 
-// --json is for --version too, before it or behind.
+// --json applies to --version too, before or after it.
 func TestVersionFlag(t *testing.T) {
 	for _, args := range [][]string{{"--version", "--json"}, {"--json", "--version"}, {"--version"}} {
 		out := must(t, "", args...)
@@ -145,7 +145,7 @@ func TestRunJSON(t *testing.T) {
 	}
 }
 
-// A chat answers each line, remembers what was said until told to forget, and takes back and answers again.
+// A chat answers each line, remembers the conversation until told to forget it, and can take back and repeat an answer.
 func TestChat(t *testing.T) {
 	model := tiny(t)
 	chat := func(in string, args ...string) (answers []string) {

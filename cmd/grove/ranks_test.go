@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Ranks of text and of generated text are files that a drafter takes, and the text stays what it is.
+// Ranks of text and of generated text are files that a drafter takes, and they do not change the text.
 func TestRanks(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "a.txt")

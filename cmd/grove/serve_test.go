@@ -79,7 +79,7 @@ func whole(t *testing.T) func(a *http.Response, err error) (status int, text str
 	}
 }
 
-// stream starts an answer of so many tokens, and returns it after its first line.
+// stream starts an answer of that many tokens, and returns it after its first line.
 func (p *process) stream(t *testing.T, tokens int) *bufio.Reader {
 	t.Helper()
 	body := fmt.Sprintf(`{"prompt":"x","max_tokens":%d,"ignore_eos":true,"stream":true,"temperature":0}`, tokens)
@@ -293,7 +293,7 @@ func TestServeKilled(t *testing.T) {
 	}
 }
 
-// The server outlives who reads its log, such as tee or a journal that is started again.
+// The server outlives the reader of its log, such as tee or a journal that is restarted.
 func TestServeLogIsClosed(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -318,7 +318,7 @@ func TestServeEmptyVariable(t *testing.T) {
 	}
 }
 
-// A client has a model fetched, and then uses it, where the server allows that.
+// A client can fetch a model, and then use it, if the server allows that.
 func TestServePull(t *testing.T) {
 	data, err := os.ReadFile(tiny(t))
 	if err != nil {
@@ -363,8 +363,8 @@ func TestServePull(t *testing.T) {
 	}
 }
 
-// The figures of a fresh server are those of requests alone, not of its own trials; and what cannot be kept in files is
-// logged with the model's name.
+// The figures of a fresh server count only requests, not its own trials; and data that cannot be
+// kept in files is logged with the model's name.
 func TestServeFigures(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a folder in use cannot be removed there")

@@ -113,7 +113,7 @@ func TestDraftModel(t *testing.T) {
 	}
 }
 
-// grove run --show tree draws every round, and the text is what it is without.
+// grove run --show tree draws every round, and the text is the same as without it.
 func TestShowTree(t *testing.T) {
 	args := []string{"run", "-n", "30", "--uncontrolled", "func (s *Stack) Push(v int) {"}
 	want := must(t, "", args...)
@@ -134,7 +134,7 @@ func TestShowTree(t *testing.T) {
 	}
 }
 
-// Colours mark what was drafted, when they are wanted, and change no character of the text.
+// Colours mark drafted text, if they are wanted, and change no character of the text.
 func TestColor(t *testing.T) {
 	args := []string{"run", "-n", "40", "-d", "lookup", "--uncontrolled", "--color"}
 	prompt := "\tx = append(x, y)\n\tx = append(x, y)\n\tx ="
@@ -206,7 +206,7 @@ func TestParseCount(t *testing.T) {
 	}
 }
 
-// What a run compares with plain decoding is its own text, not that of a run that found it in the memory.
+// A run compares its own text with plain decoding, not the text of a run that found it in the memory.
 func TestStatsWithMemory(t *testing.T) {
 	args := []string{"run", "--drafter", "lookup", "--uncontrolled", "-t", "1", "--seed", "3", "-n", "60", "--stats",
 		"--json", "func main() {"}

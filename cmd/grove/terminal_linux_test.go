@@ -127,7 +127,7 @@ func TestRunOpensChat(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	p.send(t, "\x04")
-	p.await(t, "\x1b[?2004l\r\n") // what the shell prints next begins a line
+	p.await(t, "\x1b[?2004l\r\n") // the shell's next output begins a line
 	if code := p.status(); code != command.ExitOK {
 		t.Errorf("status %d:\n%q", code, p.screen())
 	}
@@ -161,8 +161,8 @@ func TestInterruptAtPrompt(t *testing.T) {
 	t.Errorf("the hint is not there twice:\n%q", p.screen())
 }
 
-// A text of several lines that is pasted behind a question is one turn with it, however its lines end and whatever
-// is typed behind.
+// A text of several lines that is pasted after a question is one turn with it, however its lines
+// end and whatever is typed after it.
 func TestPasteIntoChat(t *testing.T) {
 	p := onTerminal(t, 80, 24, "chat", "-m", tiny(t), "-n", "5", "-t", "0")
 	p.await(t, "> ")
@@ -210,7 +210,7 @@ func TestBashCompletesSpaces(t *testing.T) {
 	p.send(t, "exit\r")
 }
 
-// Where a chat does not know a flag of run's, run says what is missing, and the flags of all commands count.
+// If a chat does not know a flag of run's, run says what is missing, and the flags of all commands count.
 func TestRunWithItsOwnFlags(t *testing.T) {
 	p := onTerminal(t, 80, 24, "run", "-m", tiny(t), "--show", "tree")
 	p.await(t, "there is no prompt")

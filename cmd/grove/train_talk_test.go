@@ -24,9 +24,9 @@ var talkTemplates = []string{
 	"{% if messages[0].role != 'system' %}System: be brief.\n\n{% endif %}{% for m in messages %}{{ m.role|title }}: {{ m.content }}\n\n{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}",
 }
 
-// Every conversation is laid out by the template: its given tokens are the prompt of the messages so far and no more,
-// what the model said follows, and is never empty; a prompt that it makes up stands behind the header of the user's
-// turn, which is the same whatever the user says.
+// Every conversation is laid out by the template: its given tokens are exactly the prompt of the
+// messages so far, the model's text follows, and is never empty; a prompt that the model makes up
+// follows the header of the user's turn, which is the same whatever the user says.
 func TestTalk(t *testing.T) {
 	m, err := grove.OpenGGUF(command.Embedded, models.Target(), grove.Options{})
 	if err != nil {
@@ -205,7 +205,7 @@ func TestPromptsThatTemplatesRefuse(t *testing.T) {
 	}
 }
 
-// Answers that are kept are those of the same prompts in the same layout, however many other prompts there are.
+// Answers that are kept belong to the same prompts in the same layout, however many other prompts there are.
 func TestTalkKept(t *testing.T) {
 	m, layout := talkModel(t)
 	given := func(texts ...string) (list [][]grove.Message) {
@@ -278,7 +278,7 @@ func TestTalkTurns(t *testing.T) {
 	}
 }
 
-// Prompts are read in the forms that people have; what an assistant says in them is left out.
+// Prompts are read in all forms in use; text of an assistant in them is left out.
 func TestPromptLines(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"prompt":"a b"}`:                             "user:a b",

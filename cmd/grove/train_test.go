@@ -24,7 +24,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// What cannot be trained is refused at once, with what to do about it.
+// A job that cannot be trained is refused at once, with what to do about it.
 func TestTrainRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for want, args := range map[string][]string{
@@ -97,7 +97,7 @@ func TestTrainRefusesBeforeText(t *testing.T) {
 		f := kinds.Field(i)
 		kind := cmp.Or(f.Tag.Get("name"), strings.ToLower(f.Name))
 		if kind == "draft" {
-			continue // of a model in a file alone: see TestTrainDraftRefuses
+			continue // of a model that is only in a file: see TestTrainDraftRefuses
 		}
 		for want, bad := range map[string][]string{
 			"steps":           {"--steps=0"},

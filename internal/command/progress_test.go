@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Where there is no terminal a line is written now and then, and says what is done and when the rest will be.
+// Without a terminal a line is written now and then, which says how much is done and when the rest will be.
 func TestProgressInALog(t *testing.T) {
 	var log bytes.Buffer
 	start := time.Now()
