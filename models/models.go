@@ -1,14 +1,14 @@
-// Package models holds grove's own trained models, inside the program: a target of 8.6 million
-// parameters that has read Go's standard library, novels and grade-school arithmetic, a draft model
-// for it with the same tokenizer, and heads that draft from its hidden states. All are Q8_0 GGUF
-// files; docs/training.md says how they were made, and target.md, draft.md, jet.md, dflash.md,
-// eagle.md, specblock.md, medusa.md, peagle.md and falcon.md beside this file are their cards. A
-// head for a model that others published lies beside them, in IQ4_NL (smollm2.md).
+// Package models embeds grove's own trained models: a target of 8.6 million parameters that has
+// read Go's standard library, novels and grade-school arithmetic, a draft model for it with the
+// same tokenizer, and heads that draft from its hidden states. All are Q8_0 GGUF files;
+// docs/training.md says how they were made, and target.md, draft.md, jet.md, dflash.md, eagle.md,
+// specblock.md, medusa.md, peagle.md and falcon.md beside this file are their cards. There is also
+// a head for a published model, in IQ4_NL (smollm2.md).
 //
 //	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{DraftGGUF: models.Draft(), HeadGGUF: models.Heads()})
 //
-// The command uses them where no model is named. Package grove does not import this one: a program with models
-// of its own carries none of their weight.
+// The command uses them where no model is named. Package grove does not import this one: a program with its
+// own models does not include these.
 package models
 
 import _ "embed"
@@ -66,6 +66,6 @@ func Heads() [][]byte {
 }
 
 // PublishedHeads are the contents of the GGUF files of heads for models that others published,
-// which must not be changed: an EAGLE-3 head for SmolLM2-135M-Instruct. A model takes those made
-// for its weights where it is opened with them as grove.Options.OfferedHeads.
+// which must not be changed: an EAGLE-3 head for SmolLM2-135M-Instruct. A model that is opened with
+// them as grove.Options.OfferedHeads takes those made for its weights.
 func PublishedHeads() [][]byte { return [][]byte{smollm2} }

@@ -1,8 +1,8 @@
 // Package tensor holds the number encodings of model files and reads them into f32.
 //
-// A model file is a list of named arrays. Most of its bytes are matrices whose numbers were made
-// smaller than four bytes: by cutting precision (F16, BF16), or by blocks: 32 or 256 neighbours in
-// a row share a scale and keep a few bits each. A block type is known by two numbers, elements and
+// A model file is a list of named arrays. Most of its bytes are matrices whose numbers take less
+// than four bytes each: with less precision (F16, BF16), or in blocks, where 32 or 256 neighbours
+// in a row share a scale and keep a few bits each. A block type has two sizes, in elements and in
 // bytes (Type.Block); Q8_0's 32 elements take 34 bytes: a half-precision scale d and 32 signed
 // bytes q, element = d·q.
 //
@@ -18,10 +18,9 @@
 //	Q4_1        5                  d·q + m
 //	Q4_0        4.5                d·(q−8)
 //
-// Dequantize decodes any of these, exactly: nothing the encoding says is lost in f32 but the rounding of one addition.
-// Quantize encodes them. Both are pure functions of their arguments, so that workers can
-// share a tensor row by row; blocks never cross rows.
+// Dequantize decodes all of these exactly: only one addition is rounded to f32. Quantize encodes them. Both are pure
+// functions of their arguments, so that workers can share a tensor row by row; blocks never cross rows.
 //
-// The type numbers are ggml's, as GGUF files store them. Types that grove does not compute with can still be
-// named, sized and copied, so that a file holding them can be inspected.
+// The type numbers are ggml's, as GGUF files store them. Types that grove cannot compute with still have
+// names and sizes and can be copied, so that a file with them can be inspected.
 package tensor

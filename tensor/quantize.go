@@ -8,12 +8,12 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// Quantize encodes src as a type that has a constant here into dst, whose length must be t.Size(len(src)). For other
-// types it is an error, even without elements.
+// Quantize encodes src as a type that has a constant here into dst, whose length must be t.Size(len(src)). Other
+// types are an error, even without elements.
 //
-// Types of blocks of 32 have the bytes that llama.cpp's quantiser gives; the K types come about as
-// close to the numbers as its do. A finite value that the type has no room for is an error, not an
-// infinity; so is a value that is not finite in a type of blocks, which has no place for one.
+// Types with blocks of 32 get the same bytes as from llama.cpp's quantiser; the K types are about
+// as accurate as its own. A finite value out of the type's range is an error, not an infinity; so
+// is a value that is not finite in a block type, which cannot represent it.
 func Quantize(t Type, src []float32, dst []byte) error {
 	size, err := t.Size(len(src))
 	if err != nil {

@@ -18,8 +18,8 @@ type Tensor struct {
 	Shape []int
 	Data  []byte // row-major, little endian; read-only
 
-	// Reader reads rows [r0, r1) of a tensor that is in a file and not in memory: then Data is nil.
-	// It may be called from several goroutines, until the file is closed.
+	// Reader reads rows [r0, r1) of a tensor that is in a file, not in memory; Data is nil then. It
+	// may be called from several goroutines, until the file is closed.
 	Reader func(dst []byte, r0, r1 int) error
 }
 
@@ -48,7 +48,7 @@ func (t Tensor) Rows() int {
 	return 0
 }
 
-// RowBytes is the encoded size of a row, 0 where the type is unknown or does not divide the row.
+// RowBytes is the encoded size of a row, 0 if the type is unknown or its blocks do not divide the row.
 func (t Tensor) RowBytes() int {
 	n, err := t.Type.Size(t.Cols())
 	if err != nil {
@@ -57,7 +57,7 @@ func (t Tensor) RowBytes() int {
 	return n
 }
 
-// Check reports whether shape, type and data fit each other. The files' readers have checked it already.
+// Check reports whether shape, type and data match. The readers of files have already checked it.
 func (t Tensor) Check() error {
 	n, err := numtype.CountElements(t.Shape)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // Type is how numbers are encoded. The values below 1<<16 are ggml's, as GGUF files store them.
 type Type uint32
 
-// The types that Quantize writes. Others have names alone, which ParseType takes.
+// The types that Quantize writes. Others have only names, which ParseType takes.
 const (
 	F32    Type = 0
 	F16    Type = 1
@@ -89,7 +89,7 @@ func (t Type) Block() (elements, bytes int) {
 	return l.elements, l.bytes
 }
 
-// String is the type's name as papers and tools write it, "type 37" where it has none.
+// String is the type's usual name, such as Q4_K, or "type 37" if it has none.
 func (t Type) String() string {
 	if l, ok := layouts[t]; ok {
 		return l.name

@@ -1,3 +1,3 @@
-// Package conformance tests grove serve with the clients and validators that others publish. It is
-// a module of its own, so that grove depends on none of them.
+// Package conformance tests grove serve with published clients and validators. It is a separate
+// module, so that grove depends on none of them.
 package conformance

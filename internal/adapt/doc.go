@@ -2,7 +2,7 @@
 // and Appendix A.3). Package learn trains the head.
 //
 // Decoding uses one copy of the weights while another, the student's, learns on a goroutine of its
-// own. Nothing in decoding waits for it. No token depends on it: a drafter can only be slow, not
+// own. Decoding never waits for it, and no token depends on it: a drafter can be slow, but not
 // wrong.
 //
 //	Adapter   the head that drafters use now, and when it changes; one for all drafters of a head
@@ -20,6 +20,6 @@
 //
 // docs/adapt.md has the numbers that the paper leaves open, and what they were measured on.
 //
-// In come the rows that a drafter is told of, round by round ([draft.Rows]); out go newer weights of
+// Input: the rows that a drafter receives, round by round ([draft.Rows]). Output: newer weights of
 // its head, and a file of what was learned. Read adapter.go first, then drafter.go and worker.go.
 package adapt

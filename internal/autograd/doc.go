@@ -1,10 +1,10 @@
-// Package autograd takes the gradient of a loss back through the layers of package nn: the tape, the
+// Package autograd computes the gradient of a loss through the layers of package nn: the tape, the
 // gradient of each operation, the losses, and AdamW.
 //
-// In come the operations that an [nn.Exec] runs: a [Tape] is its [nn.Recorder] and notes each one
-// before it runs. [Tape.CrossEntropy] and [Tape.SmoothL1] end the pass, [Tape.Backward] walks the
-// notes back. Out go the gradients of a network's [Params], whose matrices the layers are built of:
-// a network in training is the network that serves, to the bit.
+// Input: the operations that an [nn.Exec] runs; a [Tape] is its [nn.Recorder] and notes each one
+// before it runs. [Tape.CrossEntropy] and [Tape.SmoothL1] end the pass, [Tape.Backward] goes back
+// through the notes. Output: the gradients of a network's [Params], whose matrices the layers are
+// built from: a network in training is exactly the network that serves.
 //
 // Read tape.go first, then add.go, the shortest gradient. An operation's method of the recorder
 // stands beside its gradient; param.go has the trained tensors, product.go their three products,

@@ -1,7 +1,7 @@
-// Package bench measures. What it measures in one run is interleaved, so that a machine that is
-// busy for a moment slows every figure alike, and is reported as medians.
+// Package bench measures. The measurements of one run are interleaved, so that a machine that is
+// busy for a moment slows all of them alike, and are reported as medians.
 //
-// In come a model, its drafters, and a suite of prompts ([OpenSuite]); out come reports: values that
+// Input: a model, its drafters, and a suite of prompts ([OpenSuite]). Output: reports, values that
 // programs read, with their tables in Markdown and their figures. [Cost] times passes, [Spec] times
 // methods of decoding over prompts, [Serve] times callers of one engine.
 //

@@ -1,7 +1,7 @@
-// Package callform is how models write calls of tools. In go a chat template and, later, what the
-// model writes; out come the form of its calls, which grammars hold it to, and the calls
-// themselves. Read form.go first, then find.go, which finds the form by rendering calls through the
-// template, and reader.go, which reads calls back as their text comes.
+// Package callform knows the formats of models' tool calls. Input: a chat template and, later, the
+// model's text. Output: the format of its calls, which grammars enforce, and the calls themselves.
+// Read form.go first, then find.go, which finds the form by rendering calls through the template,
+// and reader.go, which reads calls back as their text comes.
 package callform
 
 import "strings"

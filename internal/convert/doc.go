@@ -1,4 +1,4 @@
-// Package convert turns models from one file format into the other and encodes their weights anew.
+// Package convert converts models between file formats and re-encodes their weights.
 //
 //	notes, err := convert.ToGGUF(ctx, "qwen3-0.6b/", "qwen3-0.6b.gguf", convert.Options{Type: tensor.BF16})
 //	notes, err := convert.ToHF(ctx, "model.gguf", "model/", convert.Options{Type: convert.Keep})
@@ -16,10 +16,10 @@
 // (internal/drafters/specblock) and Falcon's (internal/drafters/falcon), with GGUF files as
 // llama.cpp's dflash and eagle3 where it has them.
 //
-// Weights stream through a few megabytes of memory. Files appear whole or not at all, and what exists is never
-// overwritten by a folder.
+// Weights stream through a few megabytes of memory. Files are written completely or not at all, and a folder
+// never overwrites existing files.
 //
-// In comes a model's file or folder, out come a file or folder in the other format and notes on what
-// could not be kept. Read plan.go first, the list of a model's tensors. togguf.go and tohf.go are
-// the two directions, quantize.go the third way, tokens.go and what stands beside it the tokenizers.
+// Input: a model's file or folder. Output: a file or folder in the other format, and notes on
+// losses. Read plan.go first, the list of a model's tensors. togguf.go and tohf.go are the two
+// directions, quantize.go the third way, tokens.go and the files next to it the tokenizers.
 package convert

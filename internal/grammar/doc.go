@@ -10,8 +10,8 @@
 // Parts of the automaton from which no text can be completed are removed when it is compiled. So
 // every allowed byte leads to a state from which the text can end.
 //
-// In come a grammar or a schema and a model's vocabulary; out come masks of the tokens that may follow
-// a text, and a node of a draft tree. Read state.go first, then constraint.go and path.go, which decoding
+// Input: a grammar or a schema and a model's vocabulary. Output: masks of the tokens that may follow a
+// text or a node of a draft tree. Read state.go first, then constraint.go and path.go, which decoding
 // uses. gbnf.go, regex.go and schema.go compile the three languages to expressions, expr.go, and
 // compile.go makes the automaton of those.
 package grammar

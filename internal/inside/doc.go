@@ -1,8 +1,8 @@
-// Package inside shows the parts of a grove.Model that programs do not see to the server, the
-// commands and the measurements. Package grove sets its functions; the m of each is a *grove.Model, or
+// Package inside gives the server, the commands and the measurements access to parts of a grove.Model
+// that programs do not see. Package grove sets its functions; the m of each is a *grove.Model, or
 // embeds one.
 //
-// In comes a model; out come its target, its engine's figures or an adapter. Read grove.go of the root first, which
+// Input: a model. Output: its target, its engine's figures or an adapter. Read grove.go of the root first, which
 // has the model and sets the functions.
 package inside
 

@@ -1,10 +1,10 @@
-// Package kernels has no code: it is the room of what runs on the processor.
+// Package kernels has no code: its subdirectories hold the code closest to the processor.
 //
-// In come slices of numbers and packed weights, out come numbers: the same bits at every level of
-// instructions, for any number of workers. Nothing here knows of models or tokens.
+// Input: slices of numbers and packed weights. Output: numbers, with the same bits at every
+// instruction level, for any number of workers. Nothing here knows of models or tokens.
 //
-// Read gemm first, products of weights that are packed in panels by 1 to 64 rows and more, then simd,
-// the operations on vectors. par is the pool of workers, cpu says which level runs, num has number
-// formats and what must round alike on every processor, memory says how much there is.
-// The portable code is the definition; assembly is generated, and equals it to the bit.
+// Read gemm first, which multiplies weights packed in panels by 1 to 64 rows and more, then simd, the
+// operations on vectors. par is the pool of workers, cpu says which level runs, num has number
+// formats and operations that must round alike on every processor, and memory says how much memory
+// there is. The portable code is the definition; assembly is generated, and equals it to the bit.
 package kernels

@@ -13,10 +13,10 @@
 //	next := argmax(pass.Logits(0, 0))
 //	err = cache.Commit(path)
 //
-// [Architectures] lists those that it runs; files are GGUF and Hugging Face folders.
+// [Architectures] lists the architectures that it runs; models are GGUF files or Hugging Face folders.
 //
-// In come files, then caches and trees of tokens; out come logits and taps. Read network.go first,
+// Input: files, then caches and trees of tokens. Output: logits and taps. Read network.go first,
 // the layers of a model in order, then pass.go, one pass of them, and architectures.go, the table
-// of what is loaded how. Package model/reference has the same logits in plain loops, to read
-// before either.
+// of how each is loaded. Package model/reference has the same logits in plain loops, to read before
+// either.
 package model

@@ -15,14 +15,14 @@
 //
 // # One definition
 //
-// Operations are methods of Exec that read their inputs and write their outputs through [Mat]
-// values, and each is the composition its comment names: the layers above this package never touch
-// an activation themselves. So whoever is told of each operation, a [Recorder], can take a gradient
-// back through a network, and it is the network that serves. Package internal/autograd does.
+// Operations are methods of Exec that read their inputs and write their outputs through [Mat] values, and each is the
+// composition its comment names: the layers above this package never touch an activation themselves. So a [Recorder],
+// which is notified of each operation, can compute gradients through a network, and it is the same network that
+// serves. Package internal/autograd does.
 //
 // # To read
 //
-// In come the rows of a pass, weights and caches; out come activations, and keys and values in the
+// Input: the rows of a pass, weights and caches. Output: activations, and keys and values in the
 // caches. Read block.go first, a layer from its operations, then attention.go and cache.go. plan.go
-// puts operations off and runs them together, strip.go shares out rows in place of weights.
+// defers operations and runs them together, strip.go divides work by rows instead of by weights.
 package nn

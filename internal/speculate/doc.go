@@ -2,11 +2,11 @@
 // sequences in one pass of the target.
 //
 // A round of a sequence starts at its root, the last token of its text, whose row the target has not computed yet.
-// The drafter grows a tree under the root; one pass computes logits for every node; the acceptance rule
-// walks down from the root, choosing the target's own token at each node it visits, as long as a child carries
-// it. Every token chosen is emitted: those that were drafted, and the bonus token, for which there was no node.
-// The cache keeps the rows of the path walked; the bonus token is the next root.
-// Without a drafter, or where it proposes nothing, the tree is its root and this is plain decoding.
+// The drafter grows a tree under the root; one pass computes logits for every node; the acceptance rule walks down
+// from the root, choosing the target's own token at each node it visits, as long as a child carries it. Every
+// chosen token is emitted: the drafted ones, and the bonus token, for which there was no node. The cache keeps the
+// rows of the path walked; the bonus token is the next root. Without a drafter, or where it proposes nothing, the
+// tree is its root and this is plain decoding.
 //
 // The Controller decides how much is proposed and verified (package control).
 //
@@ -18,7 +18,7 @@
 //
 // The package never asks which drafter it has.
 //
-// In come sequences, each with a text and a drafter; out come their next tokens. Read takeStep in
+// Input: sequences, each with a text and a drafter. Output: their next tokens. Read takeStep in
 // speculate.go first, then round.go, one sequence's part in a step, and accept.go. Package
 // speculate/control decides how much is drafted, speculate/reject is rejection sampling.
 package speculate

@@ -20,21 +20,21 @@
 //
 // # Same weights
 //
-// What comes out is a function of the recipe and the data: of the threads, of interruptions and of
-// the time checkpoints are taken it does not depend. Rows are a function of the seed and the step;
-// gradients are summed in one order whoever computes them; a checkpoint holds all that the next
-// step reads. So a run that was killed, at any moment, and is started again ends in the very
-// weights of one left alone.
+// The result is a function of the recipe and the data: it does not depend on the threads, on
+// interruptions or on when checkpoints are taken. Rows are a function of the seed and the step;
+// gradients are summed in one order, whichever thread computes them; a checkpoint holds everything
+// that the next step reads. So a run that is killed at any moment and started again ends with
+// exactly the weights of an uninterrupted one.
 //
 // # Files
 //
-// A run's folder holds the last two checkpoints (safetensors, written whole or not at all),
+// A run's folder holds the last two checkpoints (safetensors, written completely or not at all),
 // metrics.jsonl with a line per step, loss.png, and when it is done the model as GGUF (F32 and
 // Q8_0) and as a Hugging Face folder.
 //
 // # To read
 //
-// In come a target, texts and a recipe; out come a head's or a model's files. Read loop.go first, the
+// Input: a target, texts and a recipe. Output: a head's or a model's files. Read loop.go first, the
 // steps of any training, then heads.go, what trainings of heads share, and train/medusa, a short one.
 // Gradients are those of internal/autograd.
 package train

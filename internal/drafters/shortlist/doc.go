@@ -1,6 +1,6 @@
 // Package shortlist chooses the tokens that a drafter's output head computes: part of the
-// vocabulary, as verification is over all of it in any case. The head is most of a small drafter's
-// work.
+// vocabulary, which is safe since verification covers all of it. The output head is most of a small
+// drafter's work.
 //
 //	freq     the most frequent tokens (FR-Spec), as many at every step of a draft
 //	freq-pa  fewer of them the deeper the step (DynaSpec, appendix A.1)
@@ -10,14 +10,14 @@
 //
 // Above temperature 0 context and dynaspec also list what noise may choose next.
 //
-// All lie in heads of their own order (output.OrderedHead), so that a list is a few runs of panels,
+// Each has the head in its own order (output.OrderedHead), so that a list is a few runs of panels
 // for the kernel to walk.
 //
 // # Scores over lists
 //
-// A probability over a list alone is too high by what the list leaves out, here a little and there
-// nearly all. So that scores over different lists, or over none, compare, each row estimates the
-// mass outside from a panel or two of numbers computed beside its logits: see tail.
+// A probability over a list is too high by the mass that the list leaves out, which may be little
+// or nearly all. To make scores over different lists, or over none, comparable, each row estimates
+// the mass outside from a panel or two of numbers computed along with its logits: see tail.
 package shortlist
 
 import (

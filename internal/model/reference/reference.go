@@ -1,9 +1,9 @@
 // Package reference computes the logits of Llama, Qwen2 and Qwen3 models with plain loops, to be
 // read and to compare with.
 //
-// In comes a GGUF file and a text as tokens, out come logits. There is no cache, no batch, no
-// kernel and no thread: each position of a text is computed from scratch, in float64, in the order
-// in which the papers write it. Package model computes the same from the same files, fast.
+// Input: a GGUF file and a text as tokens. Output: logits. There is no cache, no batch, no kernel
+// and no thread: each position of a text is computed from scratch, in float64, in the order in
+// which the papers write it. Package model computes the same from the same files, fast.
 package reference
 
 import (

@@ -1,7 +1,7 @@
-// Package output computes logits: those of all tokens or of a shortlist (DynaSpec §4, FR-Spec), of
-// each row of a pass another.
+// Package output computes logits: those of all tokens or of a shortlist (DynaSpec §4, FR-Spec),
+// which may differ for each row of a pass.
 //
-// In come the rows of a pass, under a norm, and for each the head or a [Shortlist]. Out come
+// Input: the rows of a pass, under a norm, and for each row the head or a [Shortlist]. Output:
 // [Logits]. A shortlist is a few runs of panels of an [OrderedHead], the rows of an output head in
 // an order of our choosing: choosing tokens and multiplying are one kernel, and no weight moves.
 //
