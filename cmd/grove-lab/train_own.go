@@ -20,8 +20,8 @@ type trainOwnCmd struct {
 }
 
 func (trainOwnCmd) Help() string {
-	return `Trains the models that are part of grove (docs/training.md). An interrupted command continues when it is given again,
-and ends in the same weights. grove train makes heads for them: grove train eagle --dir own --data DATA.
+	return `Trains the models that are part of grove (docs/training.md). An interrupted command continues when it is run again,
+and ends with the same weights. grove train makes heads for them: grove train eagle --dir own --data DATA.
 
 Examples:
     grove-lab train target --dir own --data DATA
@@ -80,7 +80,7 @@ func (c *trainSiblingCmd) Help() string {
 	r := sibling.NewRecipe()
 	return fmt.Sprintf(`Trains a vocabulary of %d tokens, a target, an EAGLE head and its router, by shorter forms of the usual recipes (%d,
 %d and %d steps), to study what an output head costs and what shortlists save. It needs a folder for itself. An
-interrupted command continues when it is given again.
+interrupted command continues when it is run again.
 
 Examples:
     grove-lab train sibling --dir sibling --data DATA

@@ -18,15 +18,15 @@ import (
 )
 
 type benchCmd struct {
-	Cost   benchCostCmd   `cmd:"" help:"The time of a pass of n rows."`
-	Spec   benchSpecCmd   `cmd:"" help:"The speed-up of drafters on suites of prompts."`
-	Adapt  benchAdaptCmd  `cmd:"" help:"The gain of a draft head that learns from generated text."`
-	Serve  benchServeCmd  `cmd:"" help:"The speed of many callers of one model at the same time."`
-	Memory benchMemoryCmd `cmd:"" help:"The peak memory of a drafter."`
+	Cost   benchCostCmd   `cmd:"" help:"Measure the time of a pass of n rows."`
+	Spec   benchSpecCmd   `cmd:"" help:"Measure the speed-up of drafters on suites of prompts."`
+	Adapt  benchAdaptCmd  `cmd:"" help:"Measure the gain of a draft head that learns from generated text."`
+	Serve  benchServeCmd  `cmd:"" help:"Measure the speed of many concurrent callers of one model."`
+	Memory benchMemoryCmd `cmd:"" help:"Measure the peak memory of a drafter."`
 }
 
 func (benchCmd) Help() string {
-	return `Measurements take turns in one run and are reported as medians.
+	return `Measurements are interleaved within a run and reported as medians.
 
 Examples:
     grove bench cost --shape qwen3-0.6b --type q8_0
@@ -38,12 +38,12 @@ type benchCostCmd struct {
 	Type    string `help:"Type of its matrices: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4 (${default})." default:"bf16" placeholder:"TYPE"`
 	Model   string `short:"m" hub:"" help:"Measure this GGUF file, Hugging Face folder, or ORG/REPO instead." placeholder:"FILE"`
 	Rows    []int  `help:"Rows of the passes, 1 to 4096 each (1,2,4,8,16,32,64,512)." placeholder:"N"`
-	Prompts []int  `help:"Lengths of prompts to read too, each into an empty cache and with the logits of its last token alone." placeholder:"N"`
+	Prompts []int  `help:"Lengths of prompts to process too, each into an empty cache and with logits only for its last token." placeholder:"N"`
 	Rounds  int    `help:"Measurements of each pass, 1 to 10000 (${default})." default:"15" placeholder:"N"`
 
 	Committed int `help:"Tokens in the cache before a pass (${default})." default:"128" placeholder:"N"`
 
-	Heads    []string `help:"Measure drafts with random heads of these drafters instead, beside plain passes; all means those that there are for the model." placeholder:"NAME"`
+	Heads    []string `help:"Measure drafts with random heads of these drafters instead, next to plain passes; all means every drafter that the model allows." placeholder:"NAME"`
 	HeadType string   `help:"With --heads: type of the heads' matrices, f32, bf16 or q8_0 (q8_0)." placeholder:"TYPE"`
 
 	command.KVFlag
@@ -57,7 +57,7 @@ whichever is longer. "predicted" is the time over the measured one that the cont
 the smallest and the largest pass. "experts" are those that the pass read, summed over the layers, where the model has
 some; "expected" is how many the controller expects, over that. Random weights go through a temporary file.
 
-The shape of an EAGLE-3 head is measured by its drafts, with the whole output matrix and with shortlists.
+For the shape of an EAGLE-3 head, it measures drafts, with the whole output matrix and with shortlists.
 
 With --heads it measures drafts of trees, each with the drafter's usual options and a random head of the numbers that
 published ones have, and a plain pass in the same rounds. "share" is the time of a draft over that of a pass.

@@ -16,7 +16,7 @@ type benchAdaptCmd struct {
 
 	Stream  []string `help:"Streams of prompts: a suite (grove bench spec --list), novels or attack. A+B mixes, A>B runs B after A, NAME*100 takes 100 prompts (${default})." default:"novels,math" placeholder:"NAME" group:"What to measure"`
 	Drafter string   `short:"d" help:"A drafter with a trained head, with its options (${default})." default:"specblock" placeholder:"NAME" group:"What to measure"`
-	Policy  []string `help:"Policies, compared with the first: frozen (no learning), judged (weights serve once they were judged better), bandit (the paper's), osd (every 8 queries), always (every query) (${default})." default:"frozen,judged,osd" placeholder:"NAME" group:"What to measure"`
+	Policy  []string `help:"Policies, compared with the first: frozen (no learning), judged (weights are used once judged better), bandit (the paper's), osd (every 8 queries), always (every query) (${default})." default:"frozen,judged,osd" placeholder:"NAME" group:"What to measure"`
 
 	Queries     int     `help:"Queries of a stream (${default})." default:"300" placeholder:"N" group:"How much"`
 	Epochs      int     `help:"Times that each stream is run (${default})." default:"1" placeholder:"N" group:"How much"`
@@ -29,7 +29,7 @@ type benchAdaptCmd struct {
 	NoController bool    `help:"Draft and verify whole trees in every round, even when they do not pay off." group:"Speculation"`
 	Wait         bool    `help:"Wait for each update. With --share 100, τ then does not depend on the machine's speed." group:"Learning"`
 	Workers      int     `help:"Processors of an update (${default})." default:"1" placeholder:"N" group:"Learning"`
-	Share        float64 `help:"Share of decoding time that learning may cost while nothing was gained; 100 sets no bound; 0 means the default (policy judged)." default:"0" placeholder:"S" group:"Learning"`
+	Share        float64 `help:"Share of decoding time that learning may cost before it has gained anything; 100 sets no bound; 0 means the default (policy judged)." default:"0" placeholder:"S" group:"Learning"`
 	Rate         float32 `help:"Learning rate of full updates; 0 means the default." default:"0" placeholder:"R" group:"Learning"`
 
 	Data   string `env:"GROVE_DATA" help:"Folder with prompts/, math/ and prose/ (${default})." default:"../shared/data" placeholder:"DIR" group:"Files"`

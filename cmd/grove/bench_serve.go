@@ -34,8 +34,8 @@ type benchServeCmd struct {
 }
 
 func (benchServeCmd) Help() string {
-	return `Callers of one model generate at the same time, and the engine decodes them in shared passes. Prints the tokens a second
-of all callers together, over those of one caller and over plain decoding. All texts are compared with those of one caller.
+	return `Callers of one model generate at the same time, and the engine decodes them in shared passes. Prints the tokens per second
+of all callers together, relative to one caller and to plain decoding. All texts are compared with those of one caller.
 Every request computes its whole prompt.
 
 With --json-schema, one caller's texts under a schema are compared with the same texts without it. Choose a schema that

@@ -16,13 +16,13 @@ type benchSpecCmd struct {
 	command.ModelFlags
 
 	Preset string   `help:"An experiment: its suites, methods and settings, which flags replace (see --list)." placeholder:"NAME" group:"What to measure"`
-	Suite  []string `name:"suite" help:"Suites of prompts (see --list) or JSONL files; NAME:chars=N cuts prompts, NAME:times=N has them come N times, NAME:field=KEY names their field. Default: go." placeholder:"NAME,..." sep:"none" group:"What to measure"`
+	Suite  []string `name:"suite" help:"Suites of prompts (see --list) or JSONL files; NAME:chars=N cuts prompts, NAME:times=N repeats them N times, NAME:field=KEY names their field. Default: go." placeholder:"NAME,..." sep:"none" group:"What to measure"`
 	Many   []string `name:"methods" help:"plain and drafters with options: lookup,fixed:d=8,b=3. Default: plain and every drafter that is ready." placeholder:"NAME,..." sep:"none" group:"What to measure"`
 	One    []string `name:"method" help:"One method; may be repeated. Settings follow @: budget=N, coupled, rejection, controller, no-controller, paper, memory, name=NAME." placeholder:"METHOD" sep:"none" group:"What to measure"`
 	List   bool     `help:"List suites, presets and drafters." group:"What to measure"`
 
 	Prompts    int   `help:"Prompts of each suite; 0 means 8." placeholder:"N" group:"How much"`
-	WarmUp     *int  `help:"Prompts to warm up with, which do not count; default: 1." placeholder:"N" group:"How much"`
+	WarmUp     *int  `help:"Warm-up prompts, which do not count; default: 1." placeholder:"N" group:"How much"`
 	MaxTokens  int   `short:"n" help:"Generate at most N tokens; 0 means 256." placeholder:"N" group:"How much"`
 	Repeats    int   `help:"Measure everything N times, 1 to 1000 (${default})." default:"1" placeholder:"N" group:"How much"`
 	Lengths    []int `help:"Also report the first N tokens of the outputs; default: powers of 2." placeholder:"N" group:"How much"`

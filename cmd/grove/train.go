@@ -7,8 +7,8 @@ type trainCmd struct {
 }
 
 func (trainCmd) Help() string {
-	return `Trains draft heads for any model (docs/train-a-head.md). An interrupted command continues when it is given again,
-and ends in the same weights.
+	return `Trains draft heads for any model (docs/train-a-head.md). An interrupted command continues when it is run again,
+and ends with the same weights.
 
 Examples:
     grove train eagle -m model.gguf --text 'texts/*.txt'

@@ -75,13 +75,13 @@ type trainRouterCmd struct {
 
 	train.GreedyFlag
 	Clusters *int     `help:"Clusters by the paper's k-means, of any sizes; default: clusters of --size tokens." placeholder:"N" group:"Training"`
-	Size     *int     `needs:"Clusters=0" help:"Tokens of a cluster, best a multiple of 32." placeholder:"N" group:"Training"`
+	Size     *int     `needs:"Clusters=0" help:"Tokens per cluster, preferably a multiple of 32." placeholder:"N" group:"Training"`
 	Listed   *int     `help:"Clusters of a shortlist, by default." placeholder:"N" group:"Training"`
 	Width    *int     `help:"Width of the hidden layer, a multiple of 32." placeholder:"N" group:"Training"`
 	Output   *bool    `help:"Read a row's output, not the feature that it is made of, as the paper does." group:"Training"`
 	Top      *int     `help:"Learn which clusters hold the head's N most probable tokens." placeholder:"N" group:"Training"`
 	Places   *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
-	Later    *int     `help:"Positions of these after which the head drafts on." placeholder:"N" group:"Training"`
+	Later    *int     `help:"Positions of these after which the head continues to draft." placeholder:"N" group:"Training"`
 	Steps    *int     `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
 	Rate     *float32 `recipe:"Optimizer.Rate" help:"Peak learning rate of AdamW." placeholder:"R" group:"Training"`
 	Seed     *uint64  `help:"Seed of clusters, first weights and order of texts." placeholder:"N" group:"Training"`
@@ -94,7 +94,7 @@ Tokens with similar output rows form clusters, and a small network predicts whic
 probable tokens. It is trained while the head drafts over the target's text. The flags change the recipe of the
 router that is part of grove: clusters of %d tokens, a hidden layer of %d, %d steps, %d clusters a list.
 
-An interrupted command continues when it is given again, and ends in the same weights. Each folder holds one
+An interrupted command continues when it is run again, and ends with the same weights. Each folder holds one
 recipe: give another recipe another --name.
 
 Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, loss.png, metrics.jsonl.

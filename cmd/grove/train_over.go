@@ -23,18 +23,18 @@ type overFlags struct {
 	Model        string        `short:"m" hub:"" env:"GROVE_MODEL" help:"Model to train for: a GGUF file, Hugging Face folder, or ORG/REPO; default: grove's small model." placeholder:"FILE" group:"Model"`
 	Dir          string        `help:"Folder for text, checkpoints and heads; default: named after the model." placeholder:"DIR"`
 	Text         []string      `help:"Training text: a file, a folder or a pattern; may be repeated. The model continues parts of it." placeholder:"FILES" sep:"none"`
-	Prompts      string        `help:"Prompts in JSONL, or a suite (see grove bench spec --list), which the model answers. Without --text and --prompts a chat model makes prompts up." placeholder:"FILE"`
+	Prompts      string        `help:"Prompts in JSONL, or a suite (see grove bench spec --list), which the model answers. Without --text and --prompts, a chat model makes up prompts." placeholder:"FILE"`
 	OwnShare     float64       `help:"With --prompts: share of the conversations whose prompts the model makes up (${default})." default:"0" placeholder:"S"`
 	Raw          bool          `help:"Continue prompts as they are, not through the model's chat template."`
 	Teacher      string        `help:"OpenAI-compatible server of the same model, which generates the text instead." placeholder:"URL"`
-	Answers      int           `help:"Conversations to hold, at most; 0 means 4096." default:"0" placeholder:"N"`
-	Skip         int           `help:"Conversations to leave out before the first, so that a head that has learned from those learns from others (${default})." default:"0" placeholder:"N"`
-	Length       int           `help:"Tokens of an answer, at most; 0 means 320." default:"0" placeholder:"N"`
+	Answers      int           `help:"Maximum number of conversations to hold; 0 means 4096." default:"0" placeholder:"N"`
+	Skip         int           `help:"Conversations to skip first, so that a head that has learned from them learns from others (${default})." default:"0" placeholder:"N"`
+	Length       int           `help:"Maximum tokens of an answer; 0 means 320." default:"0" placeholder:"N"`
 	Temperatures []float64     `help:"Temperatures of answers, taken in turn (${default})." default:"0,1" placeholder:"T,..."`
 	Requests     int           `help:"Conversations to hold at the same time; 0 means 32." default:"0" placeholder:"N"`
 	Data         string        `help:"Train grove's own models: folder with prose/*.txt, math/gsm8k_train.jsonl and math/gsm8k_test.jsonl." placeholder:"DIR"`
 	GoRoot       string        `name:"goroot" help:"With --data: Go toolchain whose library to read; default: the go command's." placeholder:"DIR"`
-	Features     string        `help:"Disk for what the model computes of texts, which the next head, recipe or run reads; 0: none (${default})." default:"2G" placeholder:"SIZE"`
+	Features     string        `help:"Disk space for the model's outputs on the texts, which the next head, recipe or run reuses; 0: none (${default})." default:"2G" placeholder:"SIZE"`
 	Save         time.Duration `help:"Time between checkpoints." default:"2m"`
 }
 

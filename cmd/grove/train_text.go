@@ -20,7 +20,7 @@ type trainTextCmd struct {
 	Prompts   int    `help:"Prompts of the suite, 1 to 10000 (${default})." default:"200" placeholder:"N"`
 	Chat      bool   `help:"Put questions into the model's chat template."`
 	MaxTokens int    `short:"n" help:"Tokens to generate after each prompt, 1 to 4096 (${default})." default:"128" placeholder:"N"`
-	Drafter   string `short:"d" help:"Drafter that runs the head; default: the one that auto stands for." placeholder:"NAME"`
+	Drafter   string `short:"d" help:"Drafter that runs the head; default: what auto chooses." placeholder:"NAME"`
 
 	From string `arg:"" help:"GGUF file of the head, which --head names too unless it is grove's own." placeholder:"HEAD"`
 	To   string `arg:"" help:"GGUF file to write." placeholder:"FILE"`
@@ -29,9 +29,9 @@ type trainTextCmd struct {
 func (trainTextCmd) Help() string {
 	return `The modifier +text ranks drafted tokens by a head's probabilities, n-grams of the text and earlier logits. It learns
 the weights of these while decoding. This command generates text after many prompts, at temperature 0 and 1, and
-writes the head's file anew with the weights learned meanwhile. +text then begins with them.
+rewrites the head's file with the weights learned on the way. +text then starts from them.
 
-Take prompts like those that the head will serve, and not those that it is measured on.
+Use prompts like those that the head will serve, but not those that it is measured on.
 
 Examples:
     grove train text --suite prompts.jsonl --chat -m FILE --head HEAD HEAD fitted.gguf

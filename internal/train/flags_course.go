@@ -10,10 +10,10 @@ type CourseFlags struct {
 type OptimizerFlags struct {
 	Optimizer *string  `recipe:"-" enum:"muon,adamw" help:"Optimiser of the matrices: Muon, or AdamW for all weights, as in the papers." placeholder:"muon|adamw" group:"Training"`
 	Rate      *float32 `recipe:"-" help:"Peak learning rate of the matrices." placeholder:"R" group:"Training"`
-	AdamRate  *float32 `recipe:"Optimizer.Rate" needs:"Optimizer.Muon=true" help:"Peak learning rate of all else, beside Muon." placeholder:"R" group:"Training"`
-	Schedule  *string  `recipe:"-" enum:"plateau,linear,cosine" help:"The rate after its rise: it stays and falls in the last 65% of the steps, or falls to 0 at once, linearly or as a cosine." placeholder:"plateau|linear|cosine" group:"Training"`
-	Warmup    *float64 `recipe:"Schedule.Warmup" help:"Share of the steps in which the rate rises." placeholder:"S" group:"Training"`
-	Clip      *float64 `help:"Longest gradient: a longer one is shortened to this; 0 means no limit." placeholder:"L" group:"Training"`
+	AdamRate  *float32 `recipe:"Optimizer.Rate" needs:"Optimizer.Muon=true" help:"Peak learning rate of the other weights, when Muon trains the matrices." placeholder:"R" group:"Training"`
+	Schedule  *string  `recipe:"-" enum:"plateau,linear,cosine" help:"The rate after warm-up: constant, then falling in the last 65% of the steps, or falling to 0 right away, linearly or as a cosine." placeholder:"plateau|linear|cosine" group:"Training"`
+	Warmup    *float64 `recipe:"Schedule.Warmup" help:"Share of the steps for warm-up of the rate." placeholder:"S" group:"Training"`
+	Clip      *float64 `help:"Maximum norm of the gradient, which is clipped to it; 0 means no limit." placeholder:"L" group:"Training"`
 }
 
 // SetCourse sets the values of a course that SetFlags does not: optimiser, rate and schedule.

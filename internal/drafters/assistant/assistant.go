@@ -13,9 +13,9 @@ import (
 func init() {
 	registry.Register(registry.Family{
 		Name: arch, Help: "an assistant of Gemma 4: dynamic trees",
-		About: `A few layers read the keys and values of the target's own layers, so they read no text and keep none. They draft
-from the target's last hidden state, and on from their own states. Trees are EAGLE-2's dynamic trees; tree= names
-others, linear the chains of other engines.`,
+		About: `A few layers read the keys and values of the target's own layers, so they neither read nor keep text. They draft
+from the target's last hidden state, and then from their own states. Trees are EAGLE-2's dynamic trees; tree= chooses
+others; linear makes the chains of other engines.`,
 		Paper: "Gemma 4 (Google, 2026)",
 		Needs: "a Gemma 4 model and its assistant", Options: new(grow.DefaultHeadOptions()),
 		Modifiers: registry.NetworkModifiers, Auto: arch + ":tree=best-first+text", Rank: 4, PaperOptions: "tree=linear",

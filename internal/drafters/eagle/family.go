@@ -19,12 +19,12 @@ func init() {
 	}{
 		{"eagle3", "an EAGLE-3 head: EAGLE-2's dynamic trees",
 			`The head is one layer that reads hidden states of three of the target's layers, and drafts on from its own
-states. Trees are EAGLE-2's dynamic trees; tree= names others.`,
+states. Trees are EAGLE-2's dynamic trees; tree= chooses others.`,
 			"EAGLE-3: Scaling up Inference Acceleration of LLMs via Training-Time Test, arXiv 2503.01840",
 			"an EAGLE-3 head", 3, 1},
 		{"eagle2", "an EAGLE-1 or EAGLE-2 head: dynamic trees",
 			`The head is one layer that reads the hidden states of the target's last layer, and drafts on from its own
-states. Trees are EAGLE-2's dynamic trees; tree= names others.`,
+states. Trees are EAGLE-2's dynamic trees; tree= chooses others.`,
 			"EAGLE, arXiv 2401.15077; EAGLE-2, arXiv 2406.16858", "an EAGLE-1 or EAGLE-2 head", 2, 5},
 	} {
 		o := grow.DefaultHeadOptions()

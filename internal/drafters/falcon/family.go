@@ -32,10 +32,10 @@ var staticTree = grow.Static{Children: [][]int{
 
 func init() {
 	registry.Register(registry.Family{
-		Name: "falcon", Help: "a Falcon head: two tokens a pass, dynamic trees",
+		Name: "falcon", Help: "a Falcon head: two tokens per pass, dynamic trees",
 		About: `A pass of the head, an LSTM and one layer that read the target's last hidden states, predicts the next k
-tokens. Further passes begin k levels deeper, from the head's own states: of k levels one takes a pass. Trees are
-EAGLE-2's dynamic trees; tree= names others.`,
+tokens. Further passes begin k levels deeper, from the head's own states, so only one in k levels takes a pass. Trees are
+EAGLE-2's dynamic trees; tree= chooses others.`,
 		Paper: "Falcon: Faster and Parallel Inference of Large Language Models Through Enhanced " +
 			"Semi-Autoregressive Drafting and Custom-Designed Decoding Tree, AAAI 2025",
 		Needs: "a Falcon head", Options: &options{Tree: "dynamic", Dynamic: grow.DefaultDynamic()},

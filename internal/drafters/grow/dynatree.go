@@ -19,13 +19,13 @@ import (
 //   - The paper's acceptance is a fraction of the drafted tokens. Here it is measured along the path:
 //     other branches are meant to be rejected. adapt=false switches the adaptation off.
 type DynaTree struct {
-	TauH    float32 `draft:"tau-h" help:"from this probability of its best child on, a node gets b-min children (tau-l to 1)"`
-	TauL    float32 `draft:"tau-l" help:"below this probability of its best child, a node gets b-max children (0 to tau-h)"`
-	BRoot   int     `draft:"b-root" help:"children of the last committed token (0 to 64); 0: as of any other node"`
+	TauH    float32 `draft:"tau-h" help:"a node whose best child has at least this probability gets b-min children (tau-l to 1)"`
+	TauL    float32 `draft:"tau-l" help:"a node whose best child has less than this probability gets b-max children (0 to tau-h)"`
+	BRoot   int     `draft:"b-root" help:"children of the last committed token (0 to 64); 0: like any other node"`
 	BMin    int     `draft:"b-min" help:"children of a node where the draft model is confident (1 or more)"`
 	BMid    int     `draft:"b-mid" help:"children of a node between tau-l and tau-h (b-min or more)"`
 	BMax    int     `draft:"b-max" help:"children of a node where the draft model is uncertain (b-mid to 64)"`
-	D0      int     `draft:"d0" help:"depth from which on only paths above rho-deep grow (1 to d-max)"`
+	D0      int     `draft:"d0" help:"depth from which only paths above rho-deep grow (1 to d-max)"`
 	DMax    int     `draft:"d-max" help:"maximum depth, from 0 for the first drafted token (d0 to 4094)"`
 	RhoStop float32 `draft:"rho-stop" help:"minimum probability of a path to be expanded (0 to rho-deep)"`
 	RhoDeep float32 `draft:"rho-deep" help:"minimum probability of a path to grow beyond d0 (rho-stop to 1)"`

@@ -37,12 +37,12 @@ var Kinds = []Kind{
 	kind(Kind{
 		Name: "fixed", Help: "trees of fixed breadth and depth",
 		About: "Every node that is probable enough gets b children, down to depth d. The draft model runs once for each level.",
-		Paper: "the fixed tree that DynaTree is compared with",
+		Paper: "the fixed-tree baseline of DynaTree",
 	}, DefaultFixed, func(o *Fixed) Parsed { return Parsed{o, o.Model} }),
 	kind(Kind{
 		Name: "dynatree", Help: "trees as wide as the draft model is uncertain (DynaTree)",
 		About: `A node gets few children where the draft model is confident and many where it is not. Paths stop where they
-become improbable. The measured acceptance moves the depth and the limits of confidence after every round.`,
+become improbable. After every round, the measured acceptance adjusts the depth and the confidence limits.`,
 		Paper: "DynaTree",
 	}, DefaultDynaTree, func(o *DynaTree) Parsed { return Parsed{o, o.Model} }),
 	kind(Kind{
@@ -54,8 +54,8 @@ tree.`,
 	kind(Kind{
 		Name: "best-first", Help: "the most probable nodes of all",
 		About: `Each pass expands the most probable nodes that have no children yet, wherever they are in the tree. The tree grows
-while another pass is expected to pay. With +text the drafter's probabilities are combined with n-grams of the text so
-far, and the tree goes on by them beyond the draft model's passes.`,
+while another pass is expected to pay off. With +text the drafter's probabilities are combined with n-grams of the text so
+far, which also extend the tree beyond the draft model's passes.`,
 	}, DefaultBestFirst, func(o *BestFirst) Parsed { return Parsed{o, o.Model} }),
 }
 

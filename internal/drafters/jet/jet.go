@@ -22,7 +22,7 @@ type Options struct {
 	Tree   string  `draft:"tree" help:"accum-logp, ddtree, hybrid, entropy or chain"`
 	Width  int     `draft:"width" help:"maximum children of a node (0 to 1024); 0: no limit with ddtree, otherwise 7"`
 	Depth  int     `draft:"depth" help:"maximum depth (0 to the block's length less 1); 0: the block, and with +text beyond it"`
-	Lambda float64 `draft:"lambda" help:"for hybrid: weight of a depth's entropy beside the path's log-probability (above 0)"`
+	Lambda float64 `draft:"lambda" help:"for hybrid: weight of a depth's entropy relative to the path's log-probability (above 0)"`
 	Model  string  `draft:"model" help:"GGUF file or Hugging Face folder of the head; empty: the one the model was opened with"`
 
 	registry.Modifiers

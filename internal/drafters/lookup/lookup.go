@@ -40,9 +40,9 @@ func init() {
 	registry.Register(registry.Family{
 		Name: "lookup",
 		Help: "what followed the same words earlier in the text; no model",
-		About: `It looks for the last tokens of the text at earlier places, in the prompt, the output and a predicted
+		About: `It looks for earlier occurrences of the text's last tokens in the prompt, the output and a predicted
 output (--predict). The tokens that followed there become a tree, the most frequent ones first. It costs
-next to nothing, and is at its best where the output repeats its input: edits, quotes, code.`,
+next to nothing, and works best when the output repeats its input: edits, quotes, code.`,
 		Paper:   "Prompt lookup decoding (Saxena, 2023); SAM decoding, arXiv 2411.10666, uses a suffix automaton too",
 		Options: &o,
 		Auto:    "lookup",

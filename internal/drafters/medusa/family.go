@@ -12,7 +12,7 @@ func init() {
 	registry.Register(registry.Family{
 		Name: arch, Help: "Medusa heads: a static tree in one pass",
 		About: `Each head drafts one of the next tokens from the last hidden state of the target, all in one pass.
-Candidates are put together to a tree of a fixed shape, a template: that of the heads' file, or the one of Medusa's
+Candidates form a tree of a fixed shape, a template: the one in the heads' file, or the one of Medusa's
 release for 7B models. tree=best-first takes the most probable paths instead.`,
 		Paper:   "Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads, arXiv 2401.10774",
 		Needs:   "Medusa heads",

@@ -63,9 +63,9 @@ func init() {
 		Name: "merge",
 		Help: "two or more drafters: the union of their trees",
 		About: `merge:lookup+eagle3 verifies both trees in one pass. Each part may have options, as in
-merge:lookup:min=2+best-first, and stands in (round brackets) if it contains a +. List the cheapest part first.
-The parts divide the budget. With mode=spliced each has all of it, and the nodes with the largest measured chances are kept.
-With mode=routed only the tree is verified of which most tokens are expected to be accepted.`,
+merge:lookup:min=2+best-first, and must be in (parentheses) if it contains a +. List the cheapest part first.
+The parts divide the budget. With mode=spliced each has all of it, and the nodes most likely to be accepted, as measured, are kept.
+With mode=routed only the tree with the most expected accepted tokens is verified.`,
 		Paper:   "Merged-Tree Dual Drafting",
 		Needs:   "what its parts need",
 		Options: &o,

@@ -17,9 +17,9 @@ import (
 func init() {
 	registry.Register(registry.Family{
 		Name: "mtp", Help: "a layer for multi-token prediction: dynamic trees",
-		About: `A layer behind the target's own reads the embedding of a token and the target's last hidden state before it, and
-drafts on from its own states. A target that has one in its file needs no other file. Trees are EAGLE-2's dynamic
-trees; tree= names others, linear the chains of other engines.`,
+		About: `A layer after the target's own layers reads the embedding of a token and the target's last hidden state before it, and
+then drafts from its own states. A target that has one in its file needs no other file. Trees are EAGLE-2's dynamic
+trees; tree= chooses others; linear makes the chains of other engines.`,
 		Paper: "Better & Faster Large Language Models via Multi-token Prediction, arXiv 2404.19737; " +
 			"MiMo, arXiv 2505.07608",
 		Needs: "a target with an MTP layer, or an MTP head", Options: new(grow.DefaultHeadOptions()),

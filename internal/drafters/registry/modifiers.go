@@ -56,7 +56,7 @@ var AllModifiers = []Modifier{
 		Paper: "SpecBlock, arXiv 2605.07243, section 3.4"},
 	{Name: "freq", Help: "compute drafts for the most frequent tokens only", Paper: "FR-Spec, arXiv 2502.14856",
 		keys: ranked},
-	{Name: "freq-pa", Help: "as freq, with fewer tokens at later steps of a draft", Paper: "DynaSpec, appendix A.1",
+	{Name: "freq-pa", Help: "like freq, with fewer tokens at later steps of a draft", Paper: "DynaSpec, appendix A.1",
 		keys: ranked},
 	{Name: "context", Help: "compute drafts for the most frequent tokens and those of the text so far",
 		keys: append(slices.Clip(ranked), "extra")},
@@ -64,7 +64,7 @@ var AllModifiers = []Modifier{
 		Name: "dynaspec", Help: "compute drafts for clusters of tokens that a router selects, fewer at later steps",
 		Paper: "DynaSpec, arXiv 2510.13847, section 4", keys: routed, paperOptions: ownLists,
 	},
-	{Name: "dynaspec-fixed", Help: "as dynaspec, with as many clusters at every step",
+	{Name: "dynaspec-fixed", Help: "like dynaspec, with equally many clusters at every step",
 		Paper: "DynaSpec, arXiv 2510.13847", keys: routed, paperOptions: ownLists},
 }
 

@@ -12,7 +12,7 @@ import (
 // Options choose a method, as drafters' texts say them.
 type Options struct {
 	Method string // freq, freq-pa, context, dynaspec or dynaspec-fixed; empty: the whole vocabulary
-	Size   int    `draft:"size" help:"tokens of the shortlist; 0: a quarter of the vocabulary, with +context a sixteenth, with +dynaspec as the router has it"`
+	Size   int    `draft:"size" help:"tokens of the shortlist; 0: a quarter of the vocabulary, with +context a sixteenth, with +dynaspec the router's default"`
 	Extra  int    `draft:"extra" help:"tokens added from the text; 0: 1024, with +dynaspec 512; -1: none, with +dynaspec"`
 	Own    bool   `draft:"own" help:"with +dynaspec: each row of a draft step has its own list, as in the paper; default: rows share one"`
 	Ranks  string `draft:"ranks" help:"file of token ranks (see grove ranks); empty: by token id, about the order of frequency in byte-pair vocabularies"`

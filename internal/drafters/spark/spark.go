@@ -19,7 +19,7 @@ type Options struct {
 	Tree       string  `draft:"tree" help:"ddtree, accum-logp or chain"`
 	Width      int     `draft:"width" help:"maximum children of a node (0 to 1024); 0: no limit with ddtree, otherwise 7"`
 	Depth      int     `draft:"depth" help:"maximum depth; 0: the tokens that a block drafts"`
-	Confidence float64 `draft:"confidence" help:"of DSpark: nodes with less confidence get no children (0 to 1); 0: it is not asked"`
+	Confidence float64 `draft:"confidence" help:"of DSpark: nodes with less confidence get no children (0 to 1); 0: off"`
 	Model      string  `draft:"model" help:"GGUF file or folder of the head; empty: the one the model was opened with"`
 }
 

@@ -14,7 +14,7 @@ func init() {
 	registry.Register(registry.Family{
 		Name: "specblock", Help: "a SpecBlock head: trees of blocks, each of which continues another",
 		About: `A pass computes a block of tokens, each of which sees the ones before it. Further passes start blocks at the most
-probable nodes. A rank head chooses the number of children of every node. With +text the tree is the most probable
+probable nodes. A rank head chooses the number of children of every node. With +text the tree has the most probable
 nodes instead.`,
 		Paper: "SpecBlock: Block-Iterative Speculative Decoding with Dynamic Tree Drafting, arXiv 2605.07243",
 		Needs: "a SpecBlock head", Options: &defaults,

@@ -42,7 +42,7 @@ import (
 // reads a head's state at a node's parent: a block's rows know only their own block.
 type Options struct {
 	Blocks int    `draft:"blocks" help:"blocks of the longest path, each one pass (1 to 16)"`
-	Widths string `draft:"widths" help:"without +text: children of a node whose token the rank head expects first, among the first 4, among the first 10, or beyond; four equal numbers do without the rank head"`
+	Widths string `draft:"widths" help:"without +text: children of a node whose token the rank head expects first, among the first 4, among the first 10, or beyond; four equal numbers disable the rank head"`
 	Starts int    `draft:"starts" help:"maximum nodes that later blocks start from, the most probable ones (0 to 1024); 0: no limit"`
 	Cached int    `draft:"cached" help:"rows of each committed token's block that are kept in the cache (0 to 64); 0: all, as in training"`
 	Nodes  int    `draft:"nodes" help:"maximum nodes, root included (2 to 4096)"`

@@ -25,8 +25,8 @@ type Flags struct {
 func (*Flags) Help() string {
 	r := NewRecipe(new(model.Config))
 	return fmt.Sprintf(`A draft model is a shallow copy of a model, the target: a few of its layers between its embedding and its output
-matrix. The layers learn to say what the target says, in its own text (DistillSpec). They are trained for models of
-Llama's and Qwen's kind, in GGUF; layers with experts, recurrence, latent attention or windows are refused. The flags
+matrix. The layers learn the target's distributions on the target's own text (DistillSpec). They are trained for GGUF models of
+the Llama and Qwen kind; layers with experts, recurrence, latent attention or windows are refused. The flags
 change the usual recipe of %d steps. docs/train-a-head.md walks through it.
 
 %s

@@ -33,7 +33,7 @@ type Flags struct {
 // Help explains the command.
 func (*Flags) Help() string {
 	r := NewRecipe(3)
-	return fmt.Sprintf(`An EAGLE head is one layer that reads hidden states of a model, the target, and drafts on from its own states. It is
+	return fmt.Sprintf(`An EAGLE head is one layer that reads hidden states of a model, the target, and then drafts from its own states. It is
 trained for any model that grove runs. The flags change the usual recipe: the head's width follows the target's, %d
 steps, a training-time test of %d steps (3 with more than 16,384 tokens). docs/train-a-head.md walks through it.
 

@@ -31,7 +31,7 @@ type Flags struct {
 func (*Flags) Help() string {
 	r := NewRecipe()
 	return fmt.Sprintf(`A Falcon head is an LSTM and one layer that read the last hidden states of a model, the target, and predict %d tokens
-a pass. It is trained for any model that grove runs, by glancing distillation: a part of the rows read what they are
+a pass. It is trained for any model that grove runs, by glancing distillation: some rows read the tokens that they are
 to predict, fewer as the head gets better. The flags change the usual recipe of %d steps; the head's width follows the
 target's. docs/train-a-head.md walks through it.
 

@@ -47,10 +47,10 @@ type DFlash2Flags struct {
 func (*DSparkFlags) Help() string {
 	r := NewCorrectedRecipe(DSpark)
 	return fmt.Sprintf(`A DSpark head is a DFlash head whose rows are corrected by the token before: W2·e is added to a row's logits, e that
-token's row of W1, of rank %d. The anchor's row drafts too. A confidence head says how likely the next draft passes.
+token's row of W1, of rank %d. The anchor's row drafts too. A confidence head predicts how likely the next draft is accepted.
 
 The loss is the paper's: %g cross-entropy with the text, %g total variation from the target's distribution, and the
-confidence's binary cross-entropy. The rest is as of grove train jet --head bidirectional, from which --start goes on.
+confidence's binary cross-entropy. The rest is as in grove train jet --head bidirectional; --start continues from its head.
 
 Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, hf/, loss.png, metrics.jsonl.
 
@@ -63,10 +63,10 @@ Examples:
 func (*DFlash2Flags) Help() string {
 	r := NewCorrectedRecipe(DFlash2)
 	return fmt.Sprintf(`A DFlash 2 head is a DFlash head with convolutions over %d rows around the halves of its layers, and a selector that
-scores the %d likeliest tokens of a row anew by the token before, in %d dimensions.
+re-scores the %d most probable tokens of a row by the token before, in %d dimensions.
 
-The loss is the block's (loss %s), and the selector's: cross-entropy of the text over these tokens. The rest is as of
-grove train jet --head bidirectional, from which --start goes on.
+The loss is the block's (loss %s), and the selector's: cross-entropy of the text over these tokens. The rest is as in
+grove train jet --head bidirectional; --start continues from its head.
 
 Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, hf/, loss.png, metrics.jsonl.
 

@@ -18,7 +18,7 @@ type Flags struct {
 	Loss   *string  `enum:"ce,kl" help:"Loss: cross-entropy of the text (ce), or divergence from the target (kl)." placeholder:"ce|kl" group:"Training"`
 	Decay  *float64 `help:"Head i, from 0, has weight D^i: 1 as in the authors' code, 0.8 as in the paper." placeholder:"D" group:"Training"`
 	Places *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
-	Nodes  *int     `help:"Nodes of the tree template that is fitted at the end." placeholder:"N" group:"Training"`
+	Nodes  *int     `help:"Nodes of the tree template fitted at the end." placeholder:"N" group:"Training"`
 
 	Depths     *int  `name:"heads" help:"Heads, each of which drafts a token." placeholder:"N" group:"Shape"`
 	ResBlocks  *int  `name:"blocks" help:"Residual blocks of a head." placeholder:"N" group:"Shape"`

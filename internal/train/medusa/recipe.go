@@ -19,7 +19,7 @@ type Recipe struct {
 	Places int     // rows of a text that learn
 	Loss   string  // ce: cross-entropy of the text; kl: divergence from the target
 	Decay  float64 // head i, from 0, counts Decay^i
-	Nodes  int     // of the tree template that is fitted at the end
+	Nodes  int     // of the tree template fitted at the end
 }
 
 // NewRecipe is Medusa-1 as its authors' code trains it (arXiv 2401.10774, section 2.2.1): the

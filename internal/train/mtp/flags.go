@@ -42,7 +42,7 @@ type Flags struct {
 func (*Flags) Help() string {
 	r := newRecipe()
 	return fmt.Sprintf(`A layer for multi-token prediction (MTP) reads a token and the last hidden state of a model, the target, before it,
-and drafts on from its own states. Models such as MiMo and Qwen3.5 come with one; this command trains one for any
+and then drafts from its own states. Models such as MiMo and Qwen3.5 come with one; this command trains one for any
 model that grove runs. The flags change the usual recipe: the layer's width follows the target's, %d steps, %d depths.
 docs/train-a-head.md walks through it.
 

@@ -13,13 +13,13 @@ import (
 type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this head (${default})." default:"peagle" placeholder:"NAME"`
 
-	Start *string `placeholder:"FILE" help:"Begin with the weights of this EAGLE-3 head; heads, widths, taps and draft vocabulary are then its." group:"Training"`
+	Start *string `placeholder:"FILE" help:"Begin with the weights of this EAGLE-3 head; heads, widths, taps and draft vocabulary are then those of that head." group:"Training"`
 
 	train.TextFlags
 	train.CourseFlags
 	Places    *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
 	Keep      *float64 `help:"Depth d, from 0, trains on a share S^d of these positions." placeholder:"S" group:"Training"`
-	KeepLeast *float64 `help:"Every depth trains on this share of them at least." placeholder:"S" group:"Training"`
+	KeepLeast *float64 `help:"Every depth trains on at least this share of them." placeholder:"S" group:"Training"`
 
 	Depths           *int  `help:"Tokens that one pass drafts." placeholder:"N" group:"Shape"`
 	Masks            bool  `name:"mask-embeddings" help:"Give each mask row an embedding of its own (ParallelSpec)." group:"Shape"`
@@ -34,8 +34,8 @@ type Flags struct {
 func (*Flags) Help() string {
 	r := NewRecipe()
 	return fmt.Sprintf(`A P-EAGLE head is an EAGLE-3 head that drafts %d tokens in one pass: mask rows stand for the tokens that are not
-known yet. It is trained for any model that grove runs; --start trains an EAGLE-3 head on. The flags change the usual recipe: %d layers as wide as the
-target, %d steps, depths that keep %g of the positions of the depth before, and %g of all at least.
+known yet. It is trained for any model that grove runs; --start continues from an EAGLE-3 head. The flags change the usual recipe: %d layers as wide as the
+target, %d steps, depths that keep %g of the positions of the previous depth, and at least %g of all.
 docs/train-a-head.md walks through it.
 
 %s
