@@ -126,20 +126,23 @@ func (c *schemas) plainString(s *shape, r *raw) *expr {
 		return e
 	}
 	switch {
-	case s.least > 0 || s.most != unlimited:
+	case r.escapes:
+		return repeat(alt(chars(set...), seq(literal(`\`), oneOf(`\'"nrt`))), s.least, s.most)
+	case s.most != unlimited || s.least > mostLeast || s.least > 1 && r.mixed != nil:
 		return repeat(chars(set...), s.least, s.most)
 	case r.mixed != nil:
-		return c.unlike(r, set)
-	case r.escapes:
-		return star(alt(chars(set...), seq(literal(`\`), oneOf(`\'"nrt`))))
+		return c.unlike(r, set, s.least)
 	case len(r.stops) > 0:
-		return c.g.without(r.stops...)
+		return c.g.without(s.least, r.stops...)
 	}
-	return star(chars(set...))
+	return repeat(chars(set...), s.least, unlimited)
 }
 
-// unlike matches strings that do not look like another value.
-func (c *schemas) unlike(r *raw, set charSet) *expr {
+// mostLeast bounds the least lengths of strings that may have the beginnings of what ends them: each takes states.
+const mostLeast = 4
+
+// unlike matches strings of least characters or more, 0 or 1, that do not look like another value.
+func (c *schemas) unlike(r *raw, set charSet, least int) *expr {
 	words := []string{"true", "false", "null", r.mixed.True, r.mixed.False, r.mixed.Null}
 	slices.Sort(words)
 	words = slices.DeleteFunc(slices.Compact(words), func(w string) bool { return w == "" })
@@ -155,9 +158,12 @@ func (c *schemas) unlike(r *raw, set charSet) *expr {
 	}
 	text := star(chars(set...))
 	if len(r.stops) > 0 {
-		text = c.g.without(r.stops...)
+		text = c.g.without(0, r.stops...)
 	}
-	e := alt(empty(), seq(chars(set.and(append(others, begins...).not())...), text))
+	e := alt(seq(chars(set.and(append(others, begins...).not())...), text))
+	if least == 0 {
+		e.kids = append(e.kids, empty())
+	}
 	for _, b := range begins.normal() {
 		for r := b.lo; r <= b.hi; r++ {
 			e.kids = append(e.kids, seq(between(r, r), notAny(rest[r], set)))

@@ -71,7 +71,7 @@ func (s *Source) Compile() (*Grammar, error) {
 		g = new(grammar)
 		text := star(chars(allChars...))
 		if !s.Thinking {
-			text = g.without(s.Marks.Begin)
+			text = g.without(0, s.Marks.Begin)
 		}
 		root = g.add("any text", text)
 	}
@@ -84,7 +84,7 @@ func (s *Source) Compile() (*Grammar, error) {
 		if !begun.isNothing() {
 			ends = append(ends, s.Form.Opens())
 		}
-		thought := g.without(ends...)
+		thought := g.without(0, ends...)
 		g.thought = [2]int{from, len(g.rules)}
 		if s.closed {
 			thought, begun = chars(allChars...), nothing()
@@ -133,15 +133,17 @@ func (g *grammar) callText(t callform.Text) *expr {
 	return e
 }
 
-// without matches texts that contain none of some words. Its rules are the states of Aho and
-// Corasick's automaton: the longest beginning of a word that the text ends with.
-func (g *grammar) without(words ...string) *expr {
+// without matches texts of least characters or more that contain none of some words. Its rules are the states of Aho
+// and Corasick's automaton: the longest beginning of a word that the text ends with, and how many more must follow.
+func (g *grammar) without(least int, words ...string) *expr {
 	states := []string{""} // beginnings of words
-	number := map[string]int{"": 0}
+	known := map[string]bool{"": true}
+	var letters charSet
 	for _, word := range words {
-		for i := range word {
-			if _, known := number[word[:i]]; !known {
-				number[word[:i]] = len(states)
+		for i, r := range word {
+			letters = append(letters, span{r, r})
+			if !known[word[:i]] {
+				known[word[:i]] = true
 				states = append(states, word[:i])
 			}
 		}
@@ -149,31 +151,42 @@ func (g *grammar) without(words ...string) *expr {
 	contains := func(text string) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.HasSuffix(text, word) })
 	}
-	var known charSet
-	for _, word := range words {
-		for _, r := range word {
-			known = append(known, span{r, r})
+	type place struct {
+		state string
+		left  int
+	}
+	rules := map[place]int{}
+	var places []place
+	for left := range least + 1 {
+		for _, state := range states {
+			if left == 0 || utf8.RuneCountInString(state) <= least-left {
+				places = append(places, place{state, left})
+				rules[place{state, left}] = len(g.rules) + len(places) - 1
+			}
 		}
 	}
-	first := len(g.rules)
-	for _, state := range states {
-		e := alt(empty())
-		for _, s := range known.normal() {
+	for _, p := range places {
+		e := alt()
+		if p.left == 0 {
+			e.kids = append(e.kids, empty())
+		}
+		left := max(p.left-1, 0)
+		for _, s := range letters.normal() {
 			for r := s.lo; r <= s.hi; r++ {
-				text := state + string(r)
+				text := p.state + string(r)
 				if contains(text) {
 					continue
 				}
-				for number[text] == 0 && text != "" {
+				for !known[text] {
 					text = text[utf8.RuneLen([]rune(text)[0]):]
 				}
-				e.kids = append(e.kids, seq(between(r, r), refer(first+number[text])))
+				e.kids = append(e.kids, seq(between(r, r), refer(rules[place{text, left}])))
 			}
 		}
-		e.kids = append(e.kids, seq(chars(known.not()...), refer(first)))
+		e.kids = append(e.kids, seq(chars(letters.not()...), refer(rules[place{"", left}])))
 		g.add("text", e)
 	}
-	return refer(first)
+	return refer(rules[place{"", least}])
 }
 
 // space is white space before and behind calls, which templates write and models may leave out.
@@ -237,7 +250,7 @@ func (s *Source) readTools() (g *grammar, root int, within *expr, err error) {
 	case len(calls.kids) == 0:
 		text = star(chars(allChars...))
 	case f.After.Mark() != "":
-		text = seq(g.without(marks...), maybe(behind))
+		text = seq(g.without(0, marks...), maybe(behind))
 	default: // text that does not begin as a call
 		begins := []rune(f.First.String())[0]
 		blank := oneOf(" \t\r\n")
@@ -249,7 +262,7 @@ func (s *Source) readTools() (g *grammar, root int, within *expr, err error) {
 		e.kids = append(e.kids, seq(g.callText(f.Text), text))
 	}
 	if thought := f.Thought; len(thought.Assign) > 0 && !s.NoThought {
-		e = seq(star(seq(g.callText(thought.Assign), g.without(thought.Close.String()), g.callText(thought.Close))), e)
+		e = seq(star(seq(g.callText(thought.Assign), g.without(0, thought.Close.String()), g.callText(thought.Close))), e)
 	}
 	return g, g.add("text and calls", e), within, nil
 }

@@ -76,6 +76,13 @@ func TestTools(t *testing.T) {
 			[]string{`<|calls_start|>[say(it='a "b"')]<|calls_end|>`,
 				`Well.<|calls_start|>[say(it="a\n\"b\"", how="low")]<|calls_end|>`},
 			[]string{`<|calls_start|>[say(it=a)]<|calls_end|>`, `<|calls_start|>[say(how="high")]<|calls_end|>`}},
+		{"qwen-coder", Source{Tools: []Tool{{"say", `{"properties": {"it": {"type": "string", "minLength": 1}}}`}}},
+			[]string{"<function=say>\n<parameter=it>\n<b>1 << 2</b>\n</p\n</parameter>\n</function>\n</tool_call>"},
+			[]string{"<function=say>\n<parameter=it>\n\n</parameter>\n</function>\n</tool_call>"}},
+		{"qwen-coder", Source{Tools: []Tool{{"say", `{"properties": {"it": {"type": ["string", "null"], "minLength": 1}}}`}}},
+			[]string{"<function=say>\n<parameter=it>\na<b\n</parameter>\n</function>\n</tool_call>",
+				"<function=say>\n<parameter=it>\nnull\n</parameter>\n</function>\n</tool_call>"},
+			[]string{"<function=say>\n<parameter=it>\n12\n</parameter>\n</function>\n</tool_call>"}},
 		{"qwen-coder", Source{}, []string{"Well.\n<function=now>\n</function>\n</tool_call>\n<tool_call>\n<function=now>\n</function>\n</tool_call>"},
 			[]string{"<function=x>", "<function=now>\n</function>\n</tool_call>\n<function=now>\n</function>\n</tool_call>"}},
 		{"command-r", Source{}, []string{"Hello"}, []string{"Action: "}},
@@ -492,12 +499,13 @@ func TestWithout(t *testing.T) {
 		letters := rapid.SampledFrom([]rune("abc"))
 		word := rapid.StringOfN(letters, 1, 5, -1).Draw(t, "word")
 		text := rapid.StringOfN(letters, 0, 12, -1).Draw(t, "text")
+		least := rapid.IntRange(0, 4).Draw(t, "least")
 		var rules grammar
-		g, err := rules.compile(rules.add("root", rules.without(word)))
+		g, err := rules.compile(rules.add("root", rules.without(least, word)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := g.Accepts(text); err != nil || got == strings.Contains(text, word) {
+		if got, err := g.Accepts(text); err != nil || got != (len(text) >= least && !strings.Contains(text, word)) {
 			t.Fatalf("%q in %q: accepted %v, %v", word, text, got, err)
 		}
 	})
