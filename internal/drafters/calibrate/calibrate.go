@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// Table counts how often nodes were accepted whose parent was, by depth and by the drafter's own probability p.
-// Drafters are over-confident, at larger depths more so, and some are plainly wrong.
+// Table counts how often nodes with an accepted parent were accepted, by depth and by the drafter's own probability p.
+// Drafters are over-confident, more so at larger depths, and some are plainly wrong.
 //
-// Over p the estimate is given at a few centres, and is linear between them; an observation counts for the two centres
-// beside it, in proportion. Centres are powers of two of p below one half and of 1 − p above:
+// The estimate is stored at a few centres of p, and is linear between them. An observation counts for the two nearest
+// centres, in proportion. Centres are powers of two of p below one half and of 1 − p above:
 // 1/128, 1/64, … 1/2, 3/4, … 127/128. A centre starts at its own p, so that a calibration without
 // observations changes nothing. The estimate of a class of depths starts from that of all depths
 // together.
@@ -26,17 +26,17 @@ const (
 	octaves = 7
 	centres = 2*octaves - 1
 
-	// observations that p itself counts as; those of all depths count as twice as many for a class of depths
+	// weight of p itself, in observations; the estimate of all depths has twice that weight for a class of depths
 	PriorWeight = 4
 	Remember    = 96 // observations after which old ones count half
 )
 
-// What drafters and the controller predict of a pass.
+// Constants of the predictions of drafters and the controller.
 const (
-	Memory = 16 // trees or passes that a mean is of
-	// the chance of a first candidate, and what a level brings over the one before, until they are learned
+	Memory = 16 // trees or passes that a mean covers
+	// the chance of a first candidate, and the gain of a level over that of the one before, until they are learned
 	FirstChance = 0.5
-	// of a row, as a share of a pass, until it is measured: a row that brings fewer tokens is not worth it
+	// cost of a row as a share of a pass, until it is measured: a row that adds fewer tokens is not worth it
 	RowCost = 0.03
 )
 
@@ -47,7 +47,7 @@ func New() Table {
 	return t
 }
 
-// centre is the p of centre i.
+// centre returns the p of centre i.
 func centre(i int) float32 {
 	if i < octaves {
 		return 1 / float32(int(1)<<(octaves-i))
@@ -83,7 +83,7 @@ func octave(x float32) (i int, f float32) {
 	return int(b>>mantissa) - 127 + octaves, float32(b&(1<<mantissa-1)) / (1 << mantissa)
 }
 
-// Of is the chance that a node at a depth is accepted if its parent was, where the drafter's own
+// Of returns the chance that a node at a depth is accepted if its parent was. The drafter's own
 // estimate is exp(logProb).
 func (c *Chances) Of(depth int, logProb float32) float32 {
 	row := &c[DepthClass(depth)]
@@ -98,7 +98,7 @@ func (c *Chances) Of(depth int, logProb float32) float32 {
 	return v
 }
 
-// Observe counts a node whose parent was accepted. Fit makes it count.
+// Observe counts a node whose parent was accepted. It takes effect with the next Fit.
 func (t *Table) Observe(depth int, logProb float32, accepted bool) {
 	i, f := place(logProb)
 	t.learned = true
@@ -124,7 +124,7 @@ func (t *Table) count(row, i int, weight float32, accepted bool) {
 	}
 }
 
-// Fit computes the chances from the counts, where something was counted since the last time.
+// Fit computes the chances from the counts, if anything was counted since the last time.
 func (t *Table) Fit() {
 	if !t.learned {
 		return
@@ -138,7 +138,7 @@ func (t *Table) Fit() {
 	}
 }
 
-// Learned is the counts in the table's memory, which the next Fit takes in.
+// Learned returns the counts in the table's memory, which the next Fit uses.
 func (t *Table) Learned() (counts [][]float32) {
 	t.learned = true
 	for i := range t.tries {
@@ -147,5 +147,5 @@ func (t *Table) Learned() (counts [][]float32) {
 	return counts
 }
 
-// Chances are those of the last Fit.
+// Chances returns the chances of the last Fit.
 func (t *Table) Chances() *Chances { return &t.chances }

@@ -1,10 +1,10 @@
 package calibrate
 
-// DepthClasses is how many classes of depth are told apart in judging nodes: depths 1, 2, 3 and 4,
+// DepthClasses is how many classes of depth are distinguished in judging nodes: depths 1, 2, 3 and 4,
 // 5 to 8, and beyond.
 const DepthClasses = 5
 
-// DepthClass is the class of a depth, from 0.
+// DepthClass returns the class of a depth, from 0.
 func DepthClass(depth int) int {
 	switch {
 	case depth <= 2:

@@ -1,4 +1,4 @@
-// Which models can draft for which.
+// Compatibility: which models can draft for which.
 
 package lm
 
@@ -12,9 +12,9 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Compatible refuses a draft model whose tokens are not the target's. Where both have a tokenizer,
-// every id must stand for the same bytes; rows of the embedding beyond it, and ids marked unused,
-// may differ in number.
+// Compatible refuses a draft model whose tokens are not the target's. If both have a tokenizer, every
+// id must stand for the same bytes. The numbers of embedding rows beyond it, and of ids marked
+// unused, may differ.
 func Compatible(m *model.Model, target registry.Target) error {
 	var of *tokenizer.Tokenizer
 	if target.Model != nil {

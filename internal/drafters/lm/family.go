@@ -27,7 +27,7 @@ func init() {
 	}
 }
 
-// family makes drafters of texts.
+// family returns a function that makes drafters from texts.
 func family(parse func(text string) (grow.Parsed, error)) func(string, registry.Modifiers,
 	registry.Target) (draft.Drafter,
 	error) {

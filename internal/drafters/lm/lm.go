@@ -1,5 +1,5 @@
-// Package lm drafts with a model: any one that has the target's tokenizer. How its trees grow is
-// package grow's.
+// Package lm drafts with any model that has the target's tokenizer. Package grow grows its
+// trees.
 package lm
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// New returns a drafter that grows trees of a shape with m. It refuses a model whose vocabulary is
-// not the target's.
+// New returns a drafter that grows trees of a shape with m. It refuses a model whose vocabulary
+// differs from the target's.
 func New(shape grow.Shape, mods registry.Modifiers, m *model.Model, target registry.Target) (*grow.Drafter, error) {
 	if err := Compatible(m, target); err != nil {
 		return nil, err

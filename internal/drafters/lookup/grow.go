@@ -12,15 +12,15 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// place is what is known at a node of the tree: the longest match, and how far the output is the
-// beginning of the predicted one (-1: it is not).
+// place is what is known at a node of the tree: the longest match, and how much of the predicted
+// output the output so far repeats (-1: it differs).
 type place struct {
 	suffix.Place
 	kept  int
 	alive textstore.Alive // matches in texts of the past
 }
 
-// Below is treebuild.Source's.
+// Below implements treebuild.Source.
 func (d *drafter) Below(t *tree.Tree, node int) []sample.Candidate {
 	s := d.s
 	token := t.Token[node]
@@ -62,21 +62,21 @@ func (d *drafter) Below(t *tree.Tree, node int) []sample.Candidate {
 }
 
 const (
-	edgesMost = 48 // continuations of one match that are looked at, the newest first
-	recent    = 1  // what the continuation that was seen last counts for on top
+	edgesMost = 48 // continuations of one match that are considered, the newest first
+	recent    = 1  // extra count of the continuation seen last
 )
 
-// continuations lists what may follow a place; Score is the probability. What texts of the past say
-// and the longest match in the text come first, and add up where they agree. The share of the
-// probability in which their continuations do not hold the next token goes to the next shorter
-// match, for continuations not seen yet, and so on (prediction by partial matching).
+// continuations lists the continuations of a place; Score is the probability. Those from past texts
+// and from the longest match in the text come first, and add up where they agree. The probability
+// that none of them is the next token goes to the next shorter match, for continuations not seen
+// yet, and so on (prediction by partial matching).
 func (d *drafter) continuations(list []sample.Candidate, at place, depth int) []sample.Candidate {
 	s := d.s
 	a := d.s.text
 	rest := 1.0
 	predicted := at.kept >= 0 && at.kept < len(s.predicted)
 	if predicted {
-		p := chance(at.kept + 1) // so many tokens in a row were as predicted
+		p := chance(at.kept + 1) // so many consecutive tokens were as predicted
 		list = append(list, sample.Candidate{Token: s.predicted[at.kept], Score: p})
 		rest -= p
 	}
@@ -120,18 +120,18 @@ func (d *drafter) continuations(list []sample.Candidate, at place, depth int) []
 	return list
 }
 
-// chance is the probability that a match of a length has the next token among its continuations, by
-// the rule of succession. The controller measures how far it is true.
+// chance returns the probability that a match of a length has the next token among its continuations,
+// by the rule of succession. The controller measures how accurate it is.
 func chance(length int) float64 { return float64(length) / float64(length+1) }
 
-// find is where a list has a token; -1: nowhere.
+// find returns the place of a token in a list, or -1.
 func find(list []sample.Candidate, token int32) int {
 	return slices.IndexFunc(list, func(c sample.Candidate) bool { return c.Token == token })
 }
 
-// recall lists what followed in texts of the past. It returns the part of the probability, of which
-// rest is left, that goes to them: the more the further they were right, against the longest match
-// in the text itself.
+// recall lists continuations from past texts. It returns the part of the remaining probability rest
+// that goes to them: the longer they have matched compared with the longest match in the text itself,
+// the more.
 func (d *drafter) recall(list []sample.Candidate, at place, depth int, rest float64) ([]sample.Candidate, float64) {
 	s := d.s
 	var room [16]textstore.Continuation
@@ -150,7 +150,7 @@ func (d *drafter) recall(list []sample.Candidate, at place, depth int, rest floa
 		if c.First {
 			n += recent
 		}
-		if from == 0 || list[0].Token != c.Token { // else it is the predicted one
+		if from == 0 || list[0].Token != c.Token { // otherwise it is the predicted one
 			list = append(list, sample.Candidate{Token: c.Token, Score: p * n / total})
 		}
 	}

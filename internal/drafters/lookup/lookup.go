@@ -1,13 +1,13 @@
-// Package lookup drafts without a model: it looks the end of the text up in the text itself, prompt
-// and output (and a predicted output, where the caller has one), and proposes what followed there.
+// Package lookup drafts without a model: it looks up the end of the text in the text itself, prompt
+// and output (and a predicted output, if the caller has one), and proposes what followed there.
 //
-// The continuations of the longest match, and of shorter ones, are read off a suffix automaton as
-// one trie: nodes are added best first until the budget is spent or nothing likely is left. Where
-// nothing matches the tree is its root, and the round is plain decoding.
+// The continuations of the longest match, and of shorter ones, are read from a suffix automaton as
+// one trie: nodes are added best first until the budget is spent or nothing likely is left. If
+// nothing matches, the tree is only its root, and the round is plain decoding.
 //
 // Prompt lookup decoding (Saxena, 2023) proposes the tokens after one match, as a chain. Here all
-// continuations of the longest matches make a tree; levels=1 keeps those of the longest match
-// alone. No option makes the chain.
+// continuations of the longest matches form a tree; levels=1 keeps only those of the longest match.
+// No option makes the chain.
 package lookup
 
 import (
@@ -32,7 +32,7 @@ type Options struct {
 	Floor  float32 `draft:"floor" help:"minimum probability of a path to be drafted (above 0, at most 1)"`
 }
 
-// Default are the options that are used unless others are given.
+// Default returns the default options.
 func Default() Options { return Options{Min: 1, Levels: 3, Floor: 0.02} }
 
 func init() {
@@ -74,9 +74,9 @@ type drafter struct {
 	proposals []draft.Proposal
 	builder   treebuild.Builder
 
-	// The tree under way.
+	// The current tree.
 	s     *state
-	most  int     // depth of its nodes at most
+	most  int     // greatest depth of its nodes
 	nodes []place // of each node
 	lists [][]sample.Candidate
 	found []sample.Candidate
@@ -92,7 +92,7 @@ type state struct {
 	recalled textstore.Recalled // of the text and the root of the last tree
 
 	predicted []int32
-	kept      int // how far the output is the beginning of it; -1 once it is not
+	kept      int // how much of it the output repeats so far; -1 once the output differs
 }
 
 func (s *state) Close() { s.text = nil }
@@ -109,7 +109,7 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	return s, nil
 }
 
-// gap stands between the predicted output and the prompt; no token is like it.
+// gap separates the predicted output from the prompt; no token equals it.
 const gap = -1
 
 func (*drafter) Commit(rows []draft.Rows) error {
@@ -126,7 +126,7 @@ func (*drafter) Commit(rows []draft.Rows) error {
 	return nil
 }
 
-// keep is how far the output is the beginning of the predicted one with token after kept tokens of it.
+// keep returns how much of the predicted output the output repeats, with token after kept tokens of it.
 func (s *state) keep(kept int, token int32) int {
 	if kept >= 0 && kept < len(s.predicted) && s.predicted[kept] == token {
 		return kept + 1

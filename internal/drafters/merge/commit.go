@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/sequence"
 )
 
-// Commit tells every part, also when one fails: the others go on with the text (section 7).
+// Commit passes the rows to every part, even if one fails: the others go on with the text (section 7).
 func (d *drafter) Commit(rows []draft.Rows) error {
 	for i := range rows {
 		if s := rows[i].State.(*state); s.proposed {
@@ -37,9 +37,9 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	return errors.Join(errs...)
 }
 
-// learn counts which nodes of each part's tree the target chose, among the children of all nodes
-// that it came through. The tree is the part's whole proposal: its nodes count whether they were
-// verified or not.
+// learn counts which nodes of each part's tree the target chose, among the children of all nodes on
+// its path. The tree is the part's whole proposal: its nodes count whether they were verified or
+// not.
 func (d *drafter) learn(s *state, r *draft.Rows) {
 	if r.Next < 0 || len(r.Tokens) == 0 || r.Tokens[0] != s.root {
 		return

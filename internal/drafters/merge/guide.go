@@ -17,18 +17,18 @@ type partGuide struct {
 	asked int // questions about levels in this round
 }
 
-// Chance is the loop's, of the probability that the merged tree gives the part's node.
+// Chance returns the loop's chance for the probability that the merged tree gives the part's node.
 func (g *partGuide) Chance(depth int, logProb float32) float32 {
 	return g.loop.Chance(depth, g.d.logChance(g.s, g.part, depth, logProb))
 }
 
-// Value is the loop's.
+// Value returns the loop's value.
 func (g *partGuide) Value(chance float32) float32 { return g.loop.Value(chance) }
 
-// Deeper asks what the level brings to the merged tree. That tree is expected to get as much
-// accepted as the best of the parts asked before. The level adds tokens only where none of those
-// parts is right as deep: with probability 1 − reach at most. Both numbers favour another level, so
-// no level that pays is refused.
+// Deeper asks the loop what the level adds to the merged tree. As many tokens of that tree are
+// expected to be accepted as of the best of the parts asked before. The level adds tokens only if
+// none of those parts is right to that depth: with probability 1 − reach at most. Both numbers favour
+// another level, so no level that pays is refused.
 func (g *partGuide) Deeper(expected, more float32) bool {
 	// The tree of a drafter that adds its nodes at the end is a root until then; its questions
 	// count its levels.
@@ -40,8 +40,8 @@ func (g *partGuide) Deeper(expected, more float32) bool {
 	return batch.Part(g.loop, g.part).Deeper(max(expected, g.s.expected), more)
 }
 
-// expect notes what a part's tree is expected to get accepted, for the guides of the parts after
-// it.
+// expect records how many tokens of a part's tree are expected to be accepted, for the guides of the
+// parts after it.
 func (d *drafter) expect(s *state, t *tree.Tree, g draft.Guide) {
 	d.path, d.sum = append(d.path[:0], 1), append(d.sum[:0], 1)
 	for i := 1; i < t.Len(); i++ {
@@ -65,7 +65,7 @@ func (d *drafter) expect(s *state, t *tree.Tree, g draft.Guide) {
 	}
 }
 
-// logChance is the logarithm of the measured chance of a part's node.
+// logChance returns the logarithm of the measured chance of a part's node.
 func (d *drafter) logChance(s *state, part, depth int, logProb float32) float32 {
 	p := d.tables[s.class][part].Chances().Of(depth, logProb)
 	return float32(math.Log(float64(p)))

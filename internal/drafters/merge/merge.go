@@ -1,29 +1,29 @@
-// Package merge drafts with two drafters or more at once and verifies the union of their trees in
+// Package merge drafts with two or more drafters at once and verifies the union of their trees in
 // one pass (Merged-Tree Dual Drafting).
 //
 // The default is the paper's form. The parts divide the budget, since section 3 compares the merged
-// tree with one tree of the same number of nodes. The trees are put side by side under one root;
-// each node keeps its place (φ, section 4.1), and no node of one tree sees a node of another. A
+// tree with one tree of the same number of nodes. The trees are put side by side under one root.
+// Each node keeps its place (φ, section 4.1), and no node of one tree sees a node of another. A
 // candidate of two parts is verified twice.
 //
 // mode=spliced is grove's form. Every part drafts with the whole budget, trees share common
 // prefixes, and the most probable nodes of the union are kept.
 //
-// mode=routed is the paper's section 8: every part drafts with the whole budget, and one tree is
-// verified, that of which most tokens are expected to be accepted.
+// mode=routed is the paper's section 8: every part drafts with the whole budget, and only the tree
+// with the most expected accepted tokens is verified.
 //
 // Deviation from the paper: nodes that a part leaves unused go to the parts after it.
 //
 // Probabilities of two drafters are not comparable: one may be over-confident, another not. So
-// nodes get measured chances, from a calibration of each part, which learns from every proposal of
+// nodes get measured chances, from a calibration of each part that learns from every proposal of
 // the part, verified or not.
 //
-// Parts are asked in order, and the guide of one knows what those before it have proposed: list the
+// Parts are asked in order, and the guide of each knows what those before it proposed: list the
 // cheapest first. Every part sees every commit, with the taps that it asked for.
 //
 // A merged drafter does not draw, and its parts are never asked for drawn trees. Rejection sampling
-// is exact for drawn candidates only if none is dropped or merged for what it is, and a merge does
-// both. With chosen candidates, which count as certain (q = 1), every set of them is exact.
+// is exact for drawn candidates only if none is dropped or merged because of its token, and a merge
+// does both. Chosen candidates count as certain (q = 1): every set of them is exact.
 package merge
 
 import (
@@ -52,7 +52,7 @@ const (
 	Routed   = "routed"
 )
 
-// Default are the options that are used unless others are given.
+// Default returns the default options.
 func Default() Options { return Options{Mode: Disjoint} }
 
 const mostParts = 16
@@ -74,7 +74,7 @@ With mode=routed only the tree with the most expected accepted tokens is verifie
 	})
 }
 
-// Part is one of the drafters that are merged.
+// Part is one of the merged drafters.
 type Part struct {
 	Name    string // for messages
 	Drafter draft.Drafter
@@ -110,7 +110,7 @@ type drafter struct {
 	vocab  int
 	parts  []part
 	spent  []batch.Share              // of the last batch
-	taps   []int                      // all that the parts want, each once
+	taps   []int                      // all taps that the parts want, each once
 	tables [classes][]calibrate.Table // of each part
 
 	// Memory of a call.
@@ -123,18 +123,18 @@ type drafter struct {
 	sum          []float32 // by depth: of the chances of paths
 }
 
-// Tokens are chosen in one of two ways, in which probabilities of drafters are worth something
-// else.
+// Tokens are chosen in one of two ways, in which drafters' probabilities have different
+// meanings.
 const (
 	greedy  = iota // temperature 0
-	sampled        // above
+	sampled        // above temperature 0
 	classes
 )
 
-// part is a drafter, what it is told, and how it is asked.
+// part is a drafter, with its inputs and requests.
 type part struct {
 	Part
-	taps []int // of each of its taps: which of the merged drafter's
+	taps []int // the place of each of its taps among the merged drafter's
 
 	requests []draft.Request
 	rows     []draft.Rows
@@ -151,17 +151,17 @@ type state struct {
 	root     int32        // of the trees
 	proposed bool         // the trees were proposed for the text as it is
 
-	// What the parts asked so far are expected to bring in this round: reach[d] is the chance that
-	// one of them is right down to depth d at least, expected the number of tokens. Known where
-	// there is a guide.
+	// The expected result of the parts asked so far in this round: reach[d] is the chance that one of
+	// them is right down to depth d at least, and expected is the number of tokens. They are known
+	// only with a guide.
 	reach    []float32
 	expected float32
 }
 
-// Taps are those of all parts.
+// Taps returns the taps of all parts.
 func (d *drafter) Taps() []int { return d.taps }
 
-// Pages are those of all parts.
+// Pages returns the pages of all parts.
 func (d *drafter) Pages() (all []draft.Pages) {
 	for i := range d.parts {
 		for _, p := range d.parts[i].Drafter.Pages() {
@@ -173,7 +173,7 @@ func (d *drafter) Pages() (all []draft.Pages) {
 	return all
 }
 
-// ListStats are the sums over all parts.
+// ListStats returns the sums over all parts.
 func (d *drafter) ListStats() (sum shortlist.Stats) {
 	for i := range d.parts {
 		sum.Add(shortlist.StatsOf(d.parts[i].Drafter))
@@ -181,10 +181,10 @@ func (d *drafter) ListStats() (sum shortlist.Stats) {
 	return sum
 }
 
-// Shares are what the parts took of the last batch.
+// Shares returns the parts' shares of the last batch.
 func (d *drafter) Shares() []batch.Share { return d.spent }
 
-// Learned is the calibrations, and what the parts learn.
+// Learned returns the calibrations, and what the parts learn.
 func (d *drafter) Learned() (all [][]float32) {
 	for i := range d.tables {
 		for k := range d.tables[i] {
@@ -223,7 +223,7 @@ func (s *state) Close() {
 	s.parts, s.proposed = nil, false
 }
 
-// Resume asks every part, and has the target compute the rows that any of them wants.
+// Resume asks every part, and makes the target compute the rows that any of them needs.
 func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) (first int) {
 	first = n
 	for i := range d.parts {
@@ -236,7 +236,7 @@ func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) (fi
 	return first
 }
 
-// fault says which part an error came from.
+// fault adds to an error which part it came from.
 func (d *drafter) fault(i int, err error) error {
 	return fmt.Errorf("merge: part %d, %s: %w", i+1, d.parts[i].Name, err)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Propose asks the parts one after the other, and merges their trees. When a part fails it fails,
+// Propose asks the parts one after the other, and merges their trees. If a part fails, Propose fails,
 // and the trees are roots.
 func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	d.proposals = batch.Proposals(d.proposals, len(requests))
@@ -40,8 +40,8 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 	return d.proposals, nil
 }
 
-// ask has part k propose for all sequences, checks its trees and replaces their probabilities by
-// measured ones.
+// ask asks part k for the proposals of all sequences, checks its trees and replaces their
+// probabilities by measured ones.
 func (d *drafter) ask(ctx context.Context, k int, requests []draft.Request) error {
 	p := &d.parts[k]
 	p.requests = p.requests[:0]
@@ -89,8 +89,8 @@ func (d *drafter) ask(ctx context.Context, k int, requests []draft.Request) erro
 	return nil
 }
 
-// share is the budget of part k. In the paper's form the parts divide the nodes below the root
-// evenly; nodes that a part leaves unused go to those after it.
+// share returns the budget of part k. In the paper's form the parts divide the nodes below the root
+// evenly. Nodes that a part leaves unused go to the parts after it.
 func (d *drafter) share(s *state, k, budget int) int {
 	if d.o.Mode != Disjoint {
 		return budget
@@ -103,12 +103,12 @@ func (d *drafter) share(s *state, k, budget int) int {
 	return 1 + (left+parts-1)/parts
 }
 
-// route is the tree of which most tokens are expected to be accepted (section 8).
+// route returns the tree with the most expected accepted tokens (section 8).
 func (d *drafter) route(trees []*tree.Tree) (best *tree.Tree) {
 	most := float32(-1)
 	for _, t := range trees {
 		var expected float32
-		expected, d.path = textrank.Expected(t, nil, d.path) // by the measured chances that it has
+		expected, d.path = textrank.Expected(t, nil, d.path) // its probabilities are measured chances
 		if expected > most {
 			best, most = t, expected
 		}

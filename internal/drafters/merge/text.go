@@ -35,9 +35,9 @@ func open(text string, _ registry.Modifiers, target registry.Target) (draft.Draf
 	return New(o, target.Vocab, parts...)
 }
 
-// Adding is the text of a drafter that drafts as a part does, and as another drafter does: the other
-// itself where it is of the part's family or has a part that is, else a merge, which is the other's
-// with one part more where that is a merge.
+// Adding returns the text of a drafter that adds a part to another drafter. If the other one is of the
+// part's family or has a part that is, it is returned as it is. Otherwise the result is a merge: the
+// other's with one more part if that is a merge already.
 func Adding(part, drafter string) (string, error) {
 	family, _, _ := registry.Split(part)
 	name, _, _ := registry.Split(drafter)
@@ -60,7 +60,7 @@ func Adding(part, drafter string) (string, error) {
 	return "merge:" + options + bracketed(part) + "+" + text[len(options):], nil
 }
 
-// bracketed is a drafter as a part.
+// bracketed returns a drafter's text as a part.
 func bracketed(drafter string) string {
 	if strings.Contains(drafter, "+") {
 		return "(" + drafter + ")"
@@ -68,15 +68,15 @@ func bracketed(drafter string) string {
 	return drafter
 }
 
-// split takes apart
+// split splits the text of a merge:
 //
 //	merge   = { option "," } part { "+" part }
 //	option  = key "=" value, both without "," "+" ":" "("
 //	part    = drafter | "(" drafter ")"
 //	drafter = name [ ":" its options ], without "+" unless in round brackets
 //
-// so the options come before the first part, and a part goes on to the next + whatever it holds:
-// its own options are set off by commas too, and a path in them may hold nearly anything.
+// So the options come before the first part, and a part extends to the next + whatever it contains:
+// its own options are separated by commas too, and a path in them may contain nearly anything.
 func split(text string) (options string, parts []string, err error) {
 	rest := text
 	for {
@@ -121,7 +121,7 @@ func split(text string) (options string, parts []string, err error) {
 	return options, parts, nil
 }
 
-// closing is where the bracket that text opens with is closed, -1 if it is not.
+// closing returns where the bracket that begins text is closed, or -1 if it is not.
 func closing(text string) int {
 	open := 0
 	for i, c := range text {

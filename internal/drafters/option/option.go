@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Parse reads "key=value,key=value" into the struct that into points at; a key that is absent
-// leaves its field alone. Fields of type int, float32, float64, bool and string take part if they
-// have a tag `draft:"key"`; a tag `help:"..."` describes one. So do those of embedded structs. See
+// Parse reads "key=value,key=value" into the struct that into points to. Fields whose key is absent
+// are left alone. Fields of type int, float32, float64, bool and string take part if they have a tag
+// `draft:"key"`; a tag `help:"..."` describes them. So do fields of embedded structs. See
 // Check.
 func Parse(text string, into any) error {
 	options := optionsOf(reflect.ValueOf(into).Elem())
@@ -45,8 +45,8 @@ func Parse(text string, into any) error {
 	return nil
 }
 
-// Check returns an error where a number of options, a pointer to a struct as Parse fills it, is
-// outside the bounds that its help gives: a help with "(1 to 16)" wants 1 to 16.
+// Check returns an error if a number in options, a pointer to a struct as Parse fills it, is outside
+// the bounds that its help gives: a help with "(1 to 16)" wants 1 to 16.
 func Check(options any) error {
 	for _, o := range optionsOf(reflect.ValueOf(options).Elem()) {
 		bounds := boundsInHelp.FindStringSubmatch(o.help)
@@ -114,7 +114,7 @@ type Option struct {
 	Help    string
 }
 
-// List returns the options of a struct, as Parse fills it, with the values they have.
+// List returns the options of a struct, as Parse fills it, with their current values.
 func List(options any) (list []Option) {
 	if options == nil {
 		return nil

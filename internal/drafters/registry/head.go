@@ -1,4 +1,4 @@
-// Files of drafters' own layers, and what the drafters of one target share.
+// Files of drafters' own layers, and data shared by the drafters of one target.
 
 package registry
 
@@ -7,17 +7,17 @@ import (
 	"sync"
 )
 
-// Head is a file with layers that draft from the target's taps. Each family knows by the file's
-// architecture whether the head is of its kind.
+// Head is a file with layers that draft from the target's taps. Each family recognises heads of its
+// kind by the file's architecture.
 type Head struct {
 	Name string // its path, or what errors call it
 	Data []byte // contents of a GGUF file; nil: Name is the path of one, or of a Hugging Face folder
 
-	// Inside says that the file is the target's own, and the head is layers behind the target's.
+	// Inside says that the file is the target's own, and the head consists of layers after the target's.
 	Inside bool
 }
 
-// Shared keeps what all drafters of one target use and one of them made, such as the weights of a
+// Shared keeps data that one drafter of a target made and all of them use, such as the weights of a
 // head.
 type Shared struct {
 	mu   sync.Mutex
@@ -25,8 +25,8 @@ type Shared struct {
 	some []any // keys of GetSome, the oldest first
 }
 
-// Get returns what make made for the key, now or before. Errors are not kept. Without a Shared it
-// calls make every time.
+// Get returns the result of make for the key, from this call or an earlier one. Errors are not kept.
+// On a nil Shared it calls make every time.
 func (s *Shared) Get(key any, make func() (any, error)) (any, error) {
 	if s == nil {
 		return make()
@@ -47,10 +47,10 @@ func (s *Shared) Get(key any, make func() (any, error)) (any, error) {
 	return v, nil
 }
 
-// mostSome bounds what GetSome keeps.
+// mostSome is the most results that GetSome keeps.
 const mostSome = 64
 
-// GetSome is Get for what clients may name any number of: the oldest are forgotten. Who has one goes on with it.
+// GetSome is Get for keys that clients can choose freely: the oldest are forgotten. Their users can go on with them.
 func (s *Shared) GetSome(key any, make func() (any, error)) (any, error) {
 	v, err := s.Get(key, make)
 	if s == nil || err != nil {

@@ -1,4 +1,4 @@
-// Modifiers: what a drafter's text adds to its method, "eagle3+text+freq:size=4096".
+// Modifiers: additions to the method in a drafter's text, "eagle3+text+freq:size=4096".
 
 package registry
 
@@ -18,7 +18,7 @@ type Modifiers struct {
 	// that the target computed off the accepted paths.
 	Text bool
 
-	// Adapt trains the drafter's head while it drafts. New sees to it, with Target.Adapt.
+	// Adapt trains the drafter's head while it drafts. New sets that up, with Target.Adapt.
 	Adapt bool
 
 	// List computes the drafter's output for part of the vocabulary; its Method is empty without
@@ -32,7 +32,7 @@ type Modifier struct {
 
 	keys []string // of its options, which are fields of shortlist.Options
 
-	paperOptions string // those of the method as it was published, where they differ from the defaults
+	paperOptions string // of the method as published, where they differ from the defaults
 }
 
 // TextModifier is the name of the modifier that Modifiers.Text holds.
@@ -41,15 +41,15 @@ const TextModifier = "text"
 // AdaptModifier is the name of the modifier that Modifiers.Adapt holds.
 const AdaptModifier = "adapt"
 
-// NetworkModifiers are those of drafters that run a network, HeadModifiers those of drafters whose
-// head can learn as well, and RoutedModifiers those of such drafters that a router can serve.
+// NetworkModifiers are for drafters that run a network, HeadModifiers for drafters whose head can also
+// learn, and RoutedModifiers for such drafters that a router can serve.
 var (
 	NetworkModifiers = []string{TextModifier, "freq", "freq-pa", "context"}
 	HeadModifiers    = append(slices.Clip(NetworkModifiers), AdaptModifier)
 	RoutedModifiers  = append(slices.Clip(HeadModifiers), "dynaspec", "dynaspec-fixed")
 )
 
-// AllModifiers are those there are.
+// AllModifiers lists all modifiers.
 var AllModifiers = []Modifier{
 	{Name: TextModifier, Help: "rank candidates also by n-grams of the text so far and by the target's logits off the accepted paths"},
 	{Name: AdaptModifier, Help: "train the head on what the target chooses, while decoding",
@@ -99,8 +99,8 @@ func (m *Modifier) parse(text string, into *shortlist.Options) error {
 // followed by other characters.
 var nextModifier = regexp.MustCompile(`\+[ ]*[a-z][a-z0-9-]*[ ]*(:|\+|$)`)
 
-// Split takes a drafter's text apart: NAME[:options]{+MODIFIER[:options]}. Name is what precedes
-// the first colon or plus.
+// Split splits a drafter's text: NAME[:options]{+MODIFIER[:options]}. The name ends at the first colon
+// or plus.
 func Split(text string) (name, options string, modifiers []string) {
 	method, rest := text, ""
 	if at := nextModifier.FindStringIndex(text); at != nil {
@@ -118,7 +118,7 @@ func Split(text string) (name, options string, modifiers []string) {
 	return strings.TrimSpace(name), strings.TrimSpace(options), modifiers
 }
 
-// modifiers reads the texts of modifiers that a drafter is given.
+// modifiers reads the texts of a drafter's modifiers.
 func (f *Family) modifiers(texts []string) (m Modifiers, err error) {
 	var seen []string
 	for _, text := range texts {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// AsPaper is a drafter's text with the options of its method as it was published, and of its
-// modifiers. Options that the text has stay, and so do the parts of a merge.
+// AsPaper returns a drafter's text with the options of its method and modifiers as they were
+// published. Options in the text stay, and so do the parts of a merge.
 func AsPaper(text string) string {
 	name, options, modifiers := Split(text)
 	for _, f := range all() {
@@ -33,7 +33,7 @@ func AsPaper(text string) string {
 	return text
 }
 
-// joinOptions adds options whose keys are not among those that there are.
+// joinOptions adds to options those of more whose keys are not there yet.
 func joinOptions(options, more string) string {
 	var keys []string
 	for o := range strings.SplitSeq(options, ",") {

@@ -1,5 +1,5 @@
-// Package registry has grove's own drafters by name, and makes drafters of text: of a name, options
-// and modifiers. Drafters of programs, which package draft registers, are among them.
+// Package registry has grove's own drafters by name, and makes drafters from text: a name, options
+// and modifiers. They include drafters of programs, which package draft registers.
 package registry
 
 import (
@@ -14,16 +14,16 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// Target is what a drafter of grove's own may know of the model it drafts for.
+// Target is what grove's own drafters may know about the model they draft for.
 type Target struct {
 	Vocab   int // tokens of the vocabulary
 	Context int // most tokens of a text
 
-	Model *model.Model // nil where the target is none of package model's
+	Model *model.Model // nil if the target is not package model's
 
-	// Draft is the draft model that goes with the target, for drafters that were not given another;
-	// nil where there is none. Open opens one by path, on the target's workers; it stays open as
-	// long as the target. Nil: drafters cannot open files.
+	// Draft is the target's draft model, for drafters that were not given another; nil: there is
+	// none. Open opens one by path, on the target's workers; it stays open as long as the target.
+	// Nil: drafters cannot open files.
 	Draft *model.Model
 	Open  func(path string) (*model.Model, error)
 
@@ -32,14 +32,14 @@ type Target struct {
 	Heads  []Head
 	Shared *Shared
 
-	Auto string // what the drafter "auto" stands for; empty: see Resolve
+	Auto string // the drafter that "auto" stands for; empty: see Resolve
 
 	// Adapt makes a drafter's head learn while it drafts, for the modifier +adapt; nil: heads
 	// cannot learn here.
 	Adapt func(draft.Drafter) (draft.Drafter, error)
 }
 
-// Public is the part of t that drafters of programs know.
+// Public returns the part of t that drafters of programs know.
 func (t *Target) Public() draft.Target {
 	p := draft.Target{Vocab: t.Vocab, Context: t.Context,
 		New: func(text string) (draft.Drafter, error) { return New(text, *t) }}
@@ -57,21 +57,21 @@ type Family struct {
 	About string // how it works, in a few sentences
 	Paper string // where the method was published; empty: nowhere
 
-	// PaperOptions are the options of the method as it was published, where they differ from the defaults.
+	// PaperOptions are the options of the method as published, where they differ from the defaults.
 	PaperOptions string
 
-	Needs string // what the target must be opened with: "a draft model", "an EAGLE-3 head"; empty: nothing
-	Test  bool   // it exists for tests: lists and help texts leave it out
+	Needs string // required when the target is opened: "a draft model", "an EAGLE-3 head"; empty: nothing
+	Test  bool   // for tests only: lists and help texts leave it out
 
 	// Options is a pointer to a struct with the family's options at their defaults, for help texts;
-	// nil where it has none. See option.Parse for its tags.
+	// nil if it has none. See option.Parse for its tags.
 	Options any
 
-	// Modifiers are the names of those that the family takes; New gets them read.
+	// Modifiers are the names of those that the family takes. New receives them parsed.
 	Modifiers []string
 
-	// Parts says that what follows "name:" are drafters, each with its own modifiers: all of it is
-	// passed to New as options.
+	// Parts says that drafters follow "name:", each with its own modifiers. All of it is passed to New
+	// as options.
 	Parts bool
 
 	// Auto is the text of the drafter that Auto may choose, and Rank its place among the families'
@@ -79,8 +79,8 @@ type Family struct {
 	Auto string
 	Rank int
 
-	// New makes a drafter. options is what followed "name:", which option.Parse reads if it is a
-	// list of key=value.
+	// New makes a drafter. options is the text after "name:", which option.Parse reads if it is a list
+	// of key=value.
 	New func(options string, m Modifiers, target Target) (draft.Drafter, error)
 }
 
@@ -89,8 +89,8 @@ var (
 	families   []Family
 )
 
-// Register adds a family of grove's own; packages do so in init. It panics on a second family of one
-// name, a programmer's mistake.
+// Register adds one of grove's own families; packages call it in init. It panics on a second family
+// with the same name, a programmer's mistake.
 func Register(f Family) {
 	if !f.Test {
 		draft.Register(draft.Family{Name: f.Name, Help: f.Help, Options: f.Options})

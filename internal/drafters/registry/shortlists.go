@@ -11,9 +11,9 @@ import (
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 )
 
-// Shortlists is the method that o names, nil where it names none: for drafters of the head that d
-// describes. of tells the heads of one target apart; what a method computes is made once for
-// each of the last ones.
+// Shortlists returns the method that o names, or nil if it names none, for drafters of the head that d
+// describes. of identifies the head among those of one target. A method's data are computed once for
+// each of the last heads.
 func Shortlists(o shortlist.Options, d shortlist.Drafter, of any, target Target) (shortlist.Method, error) {
 	if o.Method == "" {
 		return nil, nil
@@ -37,8 +37,8 @@ func Shortlists(o shortlist.Options, d shortlist.Drafter, of any, target Target)
 	return v.(shortlist.Method).Fork(), nil
 }
 
-// openRouter opens the router at path; "": the first that the target was opened with, nil if there
-// is none.
+// openRouter opens the router at path. If path is empty it returns the first one that the target was
+// opened with, or nil.
 func openRouter(path string, d shortlist.Drafter, target Target) (*shortlist.Routing, error) {
 	heads := target.Heads
 	if path != "" {

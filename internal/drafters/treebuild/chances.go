@@ -15,12 +15,12 @@ import (
 // sample.Sampler.Top found over a drafter's logits, asked for k candidates.
 //
 // Given the noise, the drafter's own choice is the candidate with the largest score,
-// log-probability plus Gumbel noise. The target's scores differ by what its logits differ; with
-// that difference taken for a Gumbel variable of scale 1, the largest of the target's scores is
-// distributed as the softmax of the drafter's. Below temperature 1 scores are in units of logits,
-// with noise that shrinks with the temperature: near 0 chances are those of temperature 0.
+// log-probability plus Gumbel noise. The target's scores differ as its logits do. If that difference
+// is assumed to be a Gumbel variable of scale 1, the largest of the target's scores is distributed
+// as the softmax of the drafter's. Below temperature 1 scores are in units of logits, with noise
+// that shrinks with the temperature: near 0 chances are those of temperature 0.
 //
-// Of the tokens beyond the k candidates only their probability is known, m. At temperature 1 scores
+// Only the total probability m of tokens beyond the k candidates is known. At temperature 1 scores
 // of many unlikely tokens are a Poisson process of intensity m·exp(−x). Those from the last
 // candidate's score t down to t − reach add ∫ exp(x)·m·exp(−x) dx = m·reach to the softmax's sum of
 // exp(score). At temperature 0 there is no noise, and they add m.
@@ -32,7 +32,7 @@ func CoupledChances(c []sample.Candidate, k int, temperature float32) {
 	for _, x := range c {
 		beyond -= math.Exp(float64(x.LogProb))
 	}
-	others := math.Inf(-1) // the logarithm of what tokens beyond add
+	others := math.Inf(-1) // the logarithm of the contribution of tokens beyond
 	if len(c) == k && beyond > 0 {
 		others = math.Log(beyond * (1 + (reach-1)*float64(min(temperature, 1))))
 	}
@@ -47,5 +47,5 @@ func CoupledChances(c []sample.Candidate, k int, temperature float32) {
 	slices.SortStableFunc(c, func(a, b sample.Candidate) int { return cmp.Compare(b.LogProb, a.LogProb) })
 }
 
-// reach is how far below the last candidate's score the scores of other tokens are taken to lie.
+// reach is how far below the last candidate's score the scores of other tokens are assumed to lie.
 const reach = 3

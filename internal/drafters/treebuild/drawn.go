@@ -1,6 +1,6 @@
 // Trees for rejection sampling, whose children are drawn from the drafter's distribution without replacement and in
-// order; see draft.Options.Sampled. How many a node gets must be said before they are drawn: a choice by what was drawn
-// would change the distribution of what is accepted.
+// order; see draft.Options.Sampled. How many a node gets must be decided before they are drawn: a choice by what was
+// drawn would change the distribution of accepted tokens.
 
 package treebuild
 
@@ -11,18 +11,18 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// DrawSeed parts the noise of drawn trees from the coupled noise, whatever the seeds.
+// DrawSeed separates the noise of drawn trees from the coupled noise, whatever the seeds.
 const DrawSeed = 0x6c6d2d647261776e
 
-// maxNodes bounds every tree.
+// maxNodes is the most nodes of any tree.
 const maxNodes = 4096
 
-// DrawPosition is the position whose noise draws the children of a node, which has a number of its own among those of
-// its tree; at is the position of the root.
+// DrawPosition returns the position whose noise draws the children of a node. number is unique among the nodes of its
+// tree, and at is the position of the root.
 func DrawPosition(at, number int) int { return at*maxNodes + number }
 
-// DrawnBreadth is how many children a node gets, most at most: as many as are likely to be tried and accepted, each
-// where those before it were rejected. confidence is the largest probability that they are drawn with.
+// DrawnBreadth returns how many children a node gets, at most most: as many as are likely to be accepted, each after
+// those before it were rejected. confidence is the largest probability that they are drawn with.
 func DrawnBreadth(most int, confidence float32) int {
 	n, a := 1, (1+confidence)/2
 	rest := 1 - a
@@ -32,11 +32,11 @@ func DrawnBreadth(most int, confidence float32) int {
 	return n
 }
 
-// DrawnChances turns the probabilities with which candidates were drawn into estimates of being
-// accepted by rejection sampling, for two distributions that overlap by half: a token that was sure
-// to be drawn nearly always is; one of many equal ones in half of all cases; and those after the
-// first only where the others were rejected, which shows that the models disagree. The controller's
-// calibration corrects them.
+// DrawnChances turns the probabilities with which candidates were drawn into estimates of their
+// acceptance by rejection sampling, for two distributions that overlap by half. A token that was
+// certain to be drawn is nearly always accepted, and one of many equal ones in half of all cases.
+// Those after the first are tried only if the others were rejected, which shows that the models
+// disagree. The controller's calibration corrects the estimates.
 func DrawnChances(c []sample.Candidate) {
 	rest, share := 1.0, 1.0
 	for i := range c {

@@ -1,4 +1,4 @@
-// Package treebuild builds draft trees best first. A Source says what may follow a node; the
+// Package treebuild builds draft trees best first. A Source has the candidates below each node. The
 // Builder takes the nodes of the most probable paths, as many as the budget allows. The shapes that
 // papers define are settings of it:
 //
@@ -8,8 +8,8 @@
 //   - A static tree (Medusa, arXiv 2401.10774): a Template.
 //
 // A path is less probable than its beginning, and than the path whose last token ranks before its
-// own. So the next node of all is always the next child of a node in the tree, or the first child
-// of the node that was added last: one heap holds them.
+// own. So the next node is always the next child of a node in the tree, or the first child of the
+// node added last: one heap holds them.
 package treebuild
 
 import (
@@ -22,18 +22,18 @@ import (
 
 // Source has the candidates below the nodes of a tree.
 type Source interface {
-	// Below is called once for every node, the root first, when it has been added. It returns what may
-	// follow the node, the most probable first; LogProb is the logarithm of the probability given the
-	// node. The list lasts until the tree is built, and the Builder sets its Scores.
+	// Below is called once for every node, the root first, when it has been added. It returns the
+	// node's candidates, the most probable first. LogProb is the logarithm of the probability given
+	// the node. The list must last until the tree is built, and the Builder sets its Scores.
 	Below(t *tree.Tree, node int) []sample.Candidate
 }
 
-// Builder builds trees, one at a time. It keeps its memory.
+// Builder builds trees, one at a time. It reuses its memory.
 type Builder struct {
-	Width int     // children of a node at most; 0: any number
-	Least float64 // probability of a path at least; 0: any
-	// Guide corrects probabilities by the acceptance measured, and paths that are worth less than half of what a row
-	// costs end there; nil: they are taken as they are.
+	Width int     // most children of a node; 0: any number
+	Least float64 // least probability of a path; 0: any
+	// Guide corrects probabilities by measured acceptance, and ends paths that are worth less than half the cost of
+	// a row; nil: probabilities are used as they are.
 	Guide draft.Guide
 
 	// Whole adds all children of the best node at once. Nodes then come in the order of Order, given
@@ -41,16 +41,16 @@ type Builder struct {
 	Whole bool
 	Order func(path float64, depth int) float64
 
-	// Template is the shape of a static tree, whatever the probabilities are: of nodes 1, 2 and so
-	// on their parents. The k-th child of a node there is its candidate of rank k; a node without
-	// one has no place, and neither have those below it. Nil: trees are built best first.
+	// Template is the shape of a static tree, whatever the probabilities are: the parents of nodes 1,
+	// 2 and so on. The k-th child of a node is its candidate of rank k. A node without a candidate is
+	// left out, with those below it. Nil: trees are built best first.
 	Template []int32
 
 	heap  heap
 	least float64              // logarithm of Least
 	lists [][]sample.Candidate // below each node
 
-	places, ranks []int32 // of the template's nodes: where they are in the tree, -1: nowhere; children so far
+	places, ranks []int32 // of the template's nodes: places in the tree, -1: none; and children so far
 }
 
 // Build appends to t, which holds its root, up to budget nodes in all.
@@ -120,8 +120,8 @@ func (b *Builder) offer(t *tree.Tree, node, rank int, path float64) {
 	}
 }
 
-// has reports whether a node has a child of a rank that is possible, and sets its Score. A later
-// rank is not worth more, whatever the guide measured.
+// has reports whether a node has a possible child with a rank, and sets its Score. A later rank is
+// never worth more, whatever the guide measured.
 func (b *Builder) has(t *tree.Tree, node, rank int) bool {
 	list := b.lists[node]
 	if rank >= len(list) || b.Width > 0 && rank >= b.Width {
@@ -140,7 +140,7 @@ func (b *Builder) has(t *tree.Tree, node, rank int) bool {
 	return c.Score > math.Inf(-1) // not so NaN
 }
 
-// FirstChance is the probability of the most probable candidate below a node of the last tree, 0 where there is none.
+// FirstChance returns the probability of the most probable candidate below a node of the last tree, or 0.
 func (b *Builder) FirstChance(node int) float64 {
 	if len(b.lists[node]) == 0 {
 		return 0
@@ -148,8 +148,8 @@ func (b *Builder) FirstChance(node int) float64 {
 	return math.Exp(b.lists[node][0].Score)
 }
 
-// Chance is the probability that a node is accepted if its parent is: as a guide has measured it,
-// or without one as the drafter has it. It is 0 where the drafter's number is none.
+// Chance returns the probability that a node is accepted if its parent is: as measured by a guide, or
+// without one the drafter's own. It is 0 if the drafter's is not a number.
 func Chance(g draft.Guide, depth int, logProb float32) float32 {
 	p := float32(math.Exp(float64(logProb)))
 	if g != nil {
@@ -161,7 +161,7 @@ func Chance(g draft.Guide, depth int, logProb float32) float32 {
 	return min(p, 1)
 }
 
-// Value is a guide's of a chance, or without a guide the chance.
+// Value returns the guide's value of a chance, or without a guide the chance.
 func Value(g draft.Guide, chance float32) float32 {
 	if g == nil {
 		return chance
@@ -169,7 +169,7 @@ func Value(g draft.Guide, chance float32) float32 {
 	return g.Value(chance)
 }
 
-// entry is a node whose child of a rank may be added.
+// entry is a node whose child with a rank may be added.
 type entry struct {
 	score float64
 	path  float64 // log-probability of the path to the node
