@@ -7,18 +7,18 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Batch is rounds of some examples, to be drafted again.
+// Batch has rounds of some examples, to be drafted again.
 type Batch struct {
 	Examples []*Example
-	Rounds   [][]int // of each example, numbers of its rounds, ascending
+	Rounds   [][]int // of each example: numbers of its rounds, ascending
 
 	learns bool           // it is not scored
 	last   bool           // only the last part learns
 	tape   *autograd.Tape // nil: nothing is recorded
 }
 
-// Draw draws so many rounds from the examples, as many of each as can be. Those of an example are
-// consecutive, and of its text no more is kept than leads up to them.
+// Draw draws so many rounds from the examples, as evenly as possible. Those of an example are
+// consecutive, and only the part of its text that leads up to them is kept.
 func Draw(rng *rand.Rand, examples []*Example, rounds int) *Batch {
 	b := new(Batch)
 	for _, i := range rng.Perm(len(examples)) {
@@ -41,10 +41,10 @@ func Draw(rng *rand.Rand, examples []*Example, rounds int) *Batch {
 	return b
 }
 
-// leadUp is how many rows of a text are kept before the first round that is drafted again.
+// leadUp is how many rows of a text are kept before the first round to be drafted again.
 const leadUp = 96
 
-// around is the part of an example that rounds [from, to) are about.
+// around returns the part of an example around rounds [from, to).
 func (l *Example) around(from, to int) *Example {
 	last := l.Rounds[to-1]
 	first, end := max(l.Rounds[from].Root-leadUp, 0), min(last.Root+last.Looked+1, len(l.Tokens))
@@ -59,7 +59,7 @@ func (l *Example) around(from, to int) *Example {
 	return p
 }
 
-// Len is the number of rounds.
+// Len returns the number of rounds.
 func (b *Batch) Len() (n int) {
 	for _, r := range b.Rounds {
 		n += len(r)
@@ -76,7 +76,7 @@ func (b *Batch) Each(f func(example, round int, l *Example, r *Round)) {
 	}
 }
 
-// Taps are those of all examples' rows, one example after the other.
+// Taps returns the taps of all examples' rows, one example after the other.
 func (b *Batch) Taps() nn.Mat {
 	rows := 0
 	for _, l := range b.Examples {
@@ -89,14 +89,14 @@ func (b *Batch) Taps() nn.Mat {
 	return taps
 }
 
-// Learns says that the batch is learned, not scored: rows may then stand for what a tree's other branches would be.
+// Learns reports whether the batch is learned, not scored: rows may then stand for a tree's other branches.
 func (b *Batch) Learns() bool { return b.learns }
 
-// Alone says that the last part alone learns.
+// Alone reports whether only the last part learns.
 func (b *Batch) Alone() bool { return b.tape != nil && b.last }
 
 // Part is called by a Head's Run with the states that enter its last part, and returns them for
-// that part to read. Where it alone learns, the tape begins here.
+// that part to read. If only the last part learns, the tape begins here.
 func (b *Batch) Part(e *nn.Exec, x nn.Mat) nn.Mat {
 	if !b.Alone() {
 		return x

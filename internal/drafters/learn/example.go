@@ -1,4 +1,4 @@
-// What a head learns from in one text, and how it is collected while the text is decoded.
+// Examples: what a head learns from in one text, and how it is collected while the text is decoded.
 
 package learn
 
@@ -10,23 +10,23 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Example is a stretch of text with what the target made of it. It does not change once it is
-// finished, so that any goroutine reads it.
+// Example is a stretch of text with the target's results for it. It does not change once it is
+// finished, so any goroutine may read it.
 type Example struct {
-	Tokens []int32   // the last one, whose row the target has not computed, included
+	Tokens []int32   // including the last one, whose row the target has not computed
 	Taps   []float32 // of all rows but the last token's: (len(Tokens) − 1) × Width
 	Width  int       // of a row's taps, one after the other
 
-	// Said is what the target thought likely after row From and the rows that follow it, Places of
-	// each, the likeliest first.
+	// Said has the tokens that the target thought likely after row From and the rows that follow it,
+	// Places for each, the likeliest first.
 	From int
 	Said []sample.Candidate
 
 	Rounds  []Round
-	Drafted []int32 // tokens of the nodes that were verified: the drafter's guesses, right and wrong
+	Drafted []int32 // tokens of the verified nodes: the drafter's guesses, right and wrong
 }
 
-// Round is a tree that was verified.
+// Round is a verified tree.
 type Round struct {
 	Root     int  // the row of its root
 	Accepted int  // nodes below the root that the target chose
@@ -34,29 +34,29 @@ type Round struct {
 	Looked   int  // places below the root that the drafter looked at
 }
 
-// Places is how many of the target's likeliest tokens are kept of a row. What all others have
-// together is less than a hundredth nearly everywhere.
+// Places is how many of the target's likeliest tokens are kept for a row. All others together have
+// a probability of less than a hundredth nearly everywhere.
 const Places = 16
 
-// Examples have at most mostRows rows; of a text that goes on, and of prompts, the last before rows
+// Examples have at most mostRows rows. In a text that goes on, and in prompts, the last before rows
 // are kept in front of the first round.
 const (
 	mostRows = 384
 	before   = 128
 )
 
-// said is what the target thought likely after a row.
+// said returns the tokens that the target thought likely after a row.
 func (l *Example) said(row int) []sample.Candidate {
 	return l.Said[(row-l.From)*Places : (row-l.From+1)*Places]
 }
 
-// Bytes is the memory that an example holds.
+// Bytes returns the memory that an example holds.
 func (l *Example) Bytes() int {
 	return 4*(cap(l.Tokens)+cap(l.Taps)+cap(l.Drafted)) +
 		cap(l.Said)*int(unsafe.Sizeof(sample.Candidate{})) + cap(l.Rounds)*int(unsafe.Sizeof(Round{}))
 }
 
-// Collector makes examples of the rows of one sequence.
+// Collector makes examples from the rows of one sequence.
 type Collector struct {
 	taps, vocab int
 	sampler     *sample.Sampler // ranks as at temperature 0
@@ -69,8 +69,8 @@ func NewCollector(taps, vocab int) (*Collector, error) {
 	return &Collector{taps: taps, vocab: vocab, sampler: s, example: new(Example)}, err
 }
 
-// Take takes in rows that were committed. round is how their tree came out, nil where nothing was
-// drafted. It returns an example where one became full; the next begins with its last rows.
+// Take takes in committed rows. round is the outcome of their tree, nil if nothing was drafted. If an
+// example becomes full, Take returns it; the next begins with its last rows.
 func (c *Collector) Take(r *draft.Rows, round *Round) (full *Example) {
 	if r.Pass == nil { // without taps: nothing before can be read
 		c.example = new(Example)
@@ -129,8 +129,8 @@ func (c *Collector) Take(r *draft.Rows, round *Round) (full *Example) {
 	return full
 }
 
-// Finish returns the example of what was taken in since the last, nil where there is nothing to
-// learn. The collector is not used again.
+// Finish returns the example of the rows taken in since the last one, or nil if there is nothing to
+// learn. The collector must not be used again.
 func (c *Collector) Finish() *Example {
 	if len(c.example.Rounds) == 0 {
 		return nil
@@ -138,7 +138,7 @@ func (c *Collector) Finish() *Example {
 	return c.example
 }
 
-// forget drops the first rows of an example without rounds, and what the target said after any row.
+// forget drops the first rows of an example without rounds, and all that the target said.
 func (l *Example) forget(rows int) {
 	if rows > 0 {
 		l.Tokens = slices.Delete(l.Tokens, 0, rows)
@@ -147,7 +147,7 @@ func (l *Example) forget(rows int) {
 	}
 }
 
-// last is a new example that begins with the last rows of l, whose last token has been taken off.
+// last returns a new example that begins with the last rows of l, whose last token has been removed.
 func (l *Example) last(rows int) *Example {
 	from := max(0, len(l.Tokens)-rows)
 	return &Example{Tokens: slices.Clone(l.Tokens[from:]), Taps: slices.Clone(l.Taps[from*l.Width:]), Width: l.Width}

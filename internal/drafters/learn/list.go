@@ -1,6 +1,6 @@
-// Learning computes the logits of a few hundred tokens in place of all: those that the target
-// thought likely somewhere in the batch, and those that the drafter guessed. Most of what a step
-// would cost is saved, and the tokens left out are those that neither of the two would say.
+// Learning computes the logits of only a few hundred tokens: those that the target thought likely
+// somewhere in the batch, and those that the drafter guessed. That saves most of the cost of a step,
+// and the tokens left out are those that neither of the two would choose.
 
 package learn
 
@@ -21,7 +21,7 @@ type list struct {
 	tokens []int32         // of the target, ascending
 	at     map[int32]int32 // of a token, its place
 	rows   []int32         // of the head's matrix
-	of     Head            // that reverse is made for
+	of     Head            // the head that reverse is made for
 	back   output.Rows
 	head   nn.Linear
 	logits nn.Buffer
@@ -29,7 +29,7 @@ type list struct {
 	bytes  []byte
 }
 
-// listSide is what lists are rounded up to, with tokens that come next, so that few shapes of matrices are made.
+// listSide is the multiple that lists are rounded up to with the tokens that come next, to make few shapes of matrices.
 const listSide = 256
 
 // reset lists the tokens of a batch.
@@ -112,7 +112,7 @@ func (l *list) pack(t *autograd.Tape) error {
 	return nil
 }
 
-// targets are what rows are to say, and the weight of them all.
+// targets returns the distributions that rows should learn, and the weight of them all.
 func (l *list) targets(b *Batch, rows []Row, o Study) (autograd.Targets, float32) {
 	t := autograd.Targets{Share: 1}
 	total := float32(0)
@@ -148,10 +148,10 @@ func (l *list) targets(b *Batch, rows []Row, o Study) (autograd.Targets, float32
 	return t, total
 }
 
-// unlikely is the logarithm of the probability of what the target did not think likely.
+// unlikely is the log-probability of tokens that the target did not think likely.
 const unlikely = -18
 
-// place is the round of a row whose place in the text is one that can be learned.
+// place returns the round of a row, and whether its place in the text can be learned.
 func (b *Batch) place(r Row) (*Round, bool) {
 	if r.Example < 0 {
 		return nil, false
@@ -160,12 +160,12 @@ func (b *Batch) place(r Row) (*Round, bool) {
 	return &l.Rounds[r.Round], r.At < len(l.Tokens) && r.At > l.From && (r.At-1-l.From+1)*Places <= len(l.Said)
 }
 
-// half is the probability at which a token is drafted in every second tree, about.
+// half is the probability at which a token is drafted in about every second tree.
 const half = 0.1
 
-// lengths are, of every round of the batch in order, how many of the places below its root are
-// expected to be accepted before the first that is not: a place of which the head gives the
-// target's token the probability p counts p/(p + half). Rows of a round come in the order of their
+// lengths returns, for every round of the batch in order, how many places below its root are expected
+// to be accepted before the first that is not. A place where the head gives the target's token the
+// probability p counts p/(p + half). Rows of a round come in the order of their
 // places.
 func (l *list) lengths(e *nn.Exec, src nn.Source, b *Batch, rows []Row) []float64 {
 	out := l.logits.Mat(len(rows), len(l.tokens))
@@ -183,7 +183,7 @@ func (l *list) lengths(e *nn.Exec, src nn.Source, b *Batch, rows []Row) []float6
 			logits := out.Row(i)
 			p = math.Exp(float64(logits[at]) - float64(simd.LogSumExp(logits)))
 			if math.IsNaN(p) {
-				p = 0 // a head that says no numbers drafts nothing
+				p = 0 // a head whose logits are not numbers drafts nothing
 			}
 		}
 		reach[n] *= p / (p + half)

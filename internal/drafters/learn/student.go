@@ -11,11 +11,11 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Student is a second copy of a head's weights, which learns while the first drafts. It computes on
-// workers of its own. One goroutine uses it at a time.
+// Student is a second copy of a head's weights, which learns while the first one drafts. It computes
+// on its own workers. Only one goroutine may use it at a time.
 type Student struct {
 	head   Head // over params
-	first  Head // as it was at first
+	first  Head // the original head
 	kinds  kinds
 	params *autograd.Params
 	byName map[string]*autograd.Param
@@ -31,25 +31,25 @@ type Student struct {
 type slot struct {
 	*autograd.Param
 	m, v  []float32
-	mean  []float32 // of the values after the steps so far, to draft with
+	mean  []float32 // mean of the values after the steps so far, to draft with
 	steps int
 	last  bool
 }
 
 // Study says how a batch is learned.
 type Study struct {
-	Last bool // the last part alone
-	// from rejected places alone; otherwise from all places that the drafter looked at, and is known what follows
+	Last bool // only the last part learns
+	// learn only from rejected places; otherwise from all places that the drafter looked at and whose next token is known
 	Rejected bool
-	Keep     float32 // weight of the divergence from the head as it was at first: KL(now ‖ first), SpecBlock §3.4
-	Gamma    float64 // the k-th place below a root counts exp(−(k−1)/Gamma); 0: all alike
-	// what is drafted with is the mean of the weights after each step, the k-th before the last
-	// counting Mean^k; 0: the last
+	Keep     float32 // weight of the divergence from the original head: KL(now ‖ first), SpecBlock §3.4
+	Gamma    float64 // the k-th place below a root has the weight exp(−(k−1)/Gamma); 0: all have the same
+	// drafts use the mean of the weights after each step, where the k-th before the last has the
+	// weight Mean^k; 0: they use the last
 	Mean float32
 	autograd.AdamW
 }
 
-// clip is the longest gradient.
+// clip is the largest norm of a gradient.
 const clip = 1
 
 // NewStudent makes a student of a head, with so many workers.
@@ -87,7 +87,7 @@ func (s *Student) begin() error {
 	return nil
 }
 
-// fill makes the weights those that the head had at first.
+// fill sets the weights to the head's original ones.
 func (s *Student) fill() error {
 	if err := fill(s.byName, s.first); err != nil {
 		return err
@@ -100,8 +100,8 @@ func (s *Student) fill() error {
 
 func (s *Student) pack() { s.params.Pack(s.tape.Products()) }
 
-// ErrDiverged is the error of a step whose gradient is not a finite number. The weights are as
-// before.
+// ErrDiverged is the error of a step whose gradient is not a finite number. The weights are
+// unchanged.
 var ErrDiverged = errors.New("the gradient is not a finite number")
 
 // Learn takes a step of the optimiser on a batch.
@@ -140,8 +140,8 @@ func (s *Student) Learn(b *Batch, o Study) error {
 	return nil
 }
 
-// gradient runs the batch under the tape: forward divergence from what the target said, and reverse
-// divergence from what the head said at first, both over the tokens of a list.
+// gradient runs the batch under the tape: forward divergence from the target's distribution, and
+// reverse divergence from the original head's, both over the tokens of a list.
 func (s *Student) gradient(b *Batch, o Study) error {
 	b.learns = true
 	s.list.reset(s.first, b)
@@ -183,10 +183,10 @@ func (s *Student) gradient(b *Batch, o Study) error {
 	return nil
 }
 
-// Score is, for every round of the batch, the number of tokens that it may be expected to commit
-// with a head, bonus token included: it grows with the probabilities that the head gives to the
-// target's tokens, and so shows small changes that the acceptance of a few rounds would not. Two
-// heads are compared on one batch, where most of what rounds differ in is the same for both.
+// Score returns, for every round of the batch, the number of tokens that it is expected to commit
+// with a head, bonus token included. It grows with the probabilities that the head gives to the
+// target's tokens, so it shows small changes that the acceptance of a few rounds would not. Two heads
+// are compared on the same batch, so that most differences between rounds are the same for both.
 func (s *Student) Score(h Head, b *Batch) ([]float64, error) {
 	if b.Len() == 0 {
 		return nil, nil
@@ -205,7 +205,7 @@ func (s *Student) Score(h Head, b *Batch) ([]float64, error) {
 	return score, nil
 }
 
-// Packed is a copy of the head as it now is, to draft with: the means.
+// Packed returns a copy of the current head to draft with: the means.
 func (s *Student) Packed() (Head, error) {
 	swap := func() {
 		for _, p := range s.slots {
@@ -217,7 +217,7 @@ func (s *Student) Packed() (Head, error) {
 	return s.first.Rebuild(packed{s.byName, s.kinds})
 }
 
-// State is all that a student goes on from: values, their means, and the optimiser's of each.
+// State is everything that a student continues from: values, their means, and the optimiser's state for each.
 type State struct {
 	Steps   []int // of each parameter, in order
 	Weights [][]float32
@@ -256,7 +256,7 @@ func (s *Student) State() (t State) {
 	return t
 }
 
-// Save copies the state, into the memory of one that is not needed any more.
+// Save copies the state into the memory of t, which is no longer needed.
 func (s *Student) Save(t State) State {
 	if len(t.Weights) == 0 {
 		n := len(s.slots)
@@ -270,7 +270,7 @@ func (s *Student) Save(t State) State {
 	return t
 }
 
-// Load goes back to a state that Save gave.
+// Load goes back to a state from Save.
 func (s *Student) Load(t State) {
 	for i, p := range s.slots {
 		p.steps = t.Steps[i]
@@ -282,7 +282,7 @@ func (s *Student) Load(t State) {
 	s.pack()
 }
 
-// Reset goes back to the head as it was at first.
+// Reset goes back to the original head.
 func (s *Student) Reset() error {
 	for _, p := range s.slots {
 		p.steps = 0

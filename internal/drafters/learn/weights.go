@@ -1,4 +1,4 @@
-// Weights on their way between the copy that drafts and the one that learns.
+// Weights passed between the copy that drafts and the one that learns.
 
 package learn
 
@@ -17,8 +17,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// kinds are the types in which a head that drafts holds its trained tensors, by name: of each
-// matrix its own where numbers can be encoded so, of vectors and tables F32.
+// kinds has the types of a drafting head's trained tensors, by name: each matrix's own if numbers can
+// be encoded in it, and F32 for vectors and tables.
 type kinds map[string]gemm.Type
 
 func kindsOf(h Head) kinds {
@@ -35,7 +35,7 @@ func kindsOf(h Head) kinds {
 	return k
 }
 
-// trained are parameters as model.Weights: NewNetwork and the like make them as they ask for them.
+// trained has parameters as model.Weights: it makes them as NewNetwork and the like ask for them.
 type trained struct {
 	*autograd.Params
 	kinds kinds
@@ -47,7 +47,7 @@ func (t trained) Table(name string, rows, cols int) (nn.Table, error) {
 	return t.Params.Matrix(name, rows, cols)
 }
 
-// packed are trained values as model.Weights to draft with: each matrix of the type that it had.
+// packed has trained values as model.Weights to draft with: each matrix has its original type.
 type packed struct {
 	params map[string]*autograd.Param
 	kinds  kinds
@@ -83,7 +83,7 @@ func (p packed) Table(name string, rows, cols int) (nn.Table, error) {
 	return p.Matrix(name, rows, cols)
 }
 
-// pack makes a matrix of a type.
+// pack makes a matrix with a type.
 func pack(name string, t gemm.Type, x nn.Mat) (*gemm.Matrix, error) {
 	file, err := tensor.FromFloat32s(name, model.FileType(t), []int{x.Rows, x.Cols}, x.Data[:x.Rows*x.Cols])
 	if err != nil {
@@ -120,7 +120,7 @@ func fill(params map[string]*autograd.Param, h Head) error {
 }
 
 // Write writes a head as a GGUF file of its family: matrices in the types that it drafts with. A
-// head opened from that file drafts the same to the bit.
+// head opened from that file drafts the same, bit for bit.
 func Write(path, name string, h Head) error {
 	weights, err := Tensors(h)
 	if err != nil {
@@ -157,7 +157,7 @@ func encode(w *headfile.Weight) (t tensor.Tensor, err error) {
 		}
 		return t, nil
 	}
-	// No product reads a table, so any type that holds its values does.
+	// No product reads a table, so any type that holds its values will do.
 	for _, kind := range []tensor.Type{tensor.Q8_0, tensor.BF16, tensor.F16, tensor.F32} {
 		if t, err = encodeTable(w, kind); err == nil {
 			break
@@ -166,7 +166,7 @@ func encode(w *headfile.Weight) (t tensor.Tensor, err error) {
 	return t, err
 }
 
-// encodeTable encodes a table as a type; it is an error if that changes a value.
+// encodeTable encodes a table as a type. It returns an error if that changes a value.
 func encodeTable(w *headfile.Weight, kind tensor.Type) (tensor.Tensor, error) {
 	n, err := kind.Size(w.Cols)
 	if err != nil {

@@ -114,8 +114,8 @@ func (s *state) add(parent int, token int32, logProb float32) int {
 // attach adds the predictions of a pass's blocks (algorithm 2, lines 6 to 9). In every block the
 // candidates of slot k become children of the likeliest one of slot k − 1, and those of the first slot
 // children of the node that the block starts from: as many as the slot's bucket says. If there are
-// several, a later block may start from each of them, on the state of the slot; otherwise from the
-// last, unless the head gave up the path.
+// several, a later block may start from each of them, on the state of the slot; otherwise only from
+// the last slot's, unless the head gave up the path.
 //
 // Predictions of two blocks for the same place share one node: their candidates are one list of
 // children, distinguished only by their tokens.

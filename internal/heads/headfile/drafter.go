@@ -1,4 +1,4 @@
-// What the drafters of heads of all kinds do alike when they are made.
+// Steps shared by the constructors of drafters with heads of all kinds.
 
 package headfile
 
@@ -36,11 +36,11 @@ func Choose[H any](model string, target registry.Target, kind *Kind, called stri
 	return open(h, target)
 }
 
-// AnyShape wants heads of every shape.
+// AnyShape accepts heads of every shape.
 func AnyShape(Shape) bool { return true }
 
-// Lists is the shortlist of a head's output that modifiers name; nil: they name none. Of d there
-// are the output matrix, its norm, its tokens, and for a router the embedding.
+// Lists returns the shortlist of a head's output that modifiers name, or nil if they name none. d has
+// the output matrix, its norm, its tokens, and for a router the embedding.
 func Lists(mods registry.Modifiers, d shortlist.Drafter, target registry.Target) (shortlist.Method, error) {
 	d.Pool = target.Model.Pool()
 	d.Vocab = target.Model.Config.Vocab
@@ -48,7 +48,7 @@ func Lists(mods registry.Modifiers, d shortlist.Drafter, target registry.Target)
 	return registry.Shortlists(mods.List, d, d.Head, target)
 }
 
-// TextModel is the weights of the modifier +text that were fitted for a head; nil without the modifier.
+// TextModel returns the weights of the modifier +text that were fitted for a head; nil without the modifier.
 func TextModel(mods registry.Modifiers, s Shape) (*textrank.Model, error) {
 	c := s.Common()
 	switch {

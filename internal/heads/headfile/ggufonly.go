@@ -7,10 +7,10 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// GGUFOnly answers for a Shape whose heads are GGUF files only. Such a Shape embeds it.
+// GGUFOnly is embedded by a Shape whose heads are only GGUF files, and implements the methods for folders.
 type GGUFOnly struct{}
 
-// Folders says that no folders can be written.
+// Folders reports that no folders can be written.
 func (GGUFOnly) Folders() (authors, speculators bool) { return false, false }
 
 // ReadFolder refuses every folder.
@@ -18,10 +18,10 @@ func (GGUFOnly) ReadFolder(*File) (layout string, err error) {
 	return "", fmt.Errorf("%w: a folder, where a GGUF file is wanted", ErrKind)
 }
 
-// FolderFields has none.
+// FolderFields returns an error.
 func (GGUFOnly) FolderFields(map[string]any, tensor.Type, []tensor.Tensor, *model.Config) (map[string]any, string, error) {
 	return nil, "", fmt.Errorf("heads of this kind are GGUF files only")
 }
 
-// Place is under the tensor's name.
+// Place returns the tensor's own name.
 func (GGUFOnly) Place(name, _ string) Place { return Place{Name: name} }

@@ -1,6 +1,6 @@
-// Package headfile is what the files of drafters' heads of all kinds have in common: that they are
-// GGUF or a Hugging Face folder, how tensors come out of either and go into it, and how a head is
-// opened for a target.
+// Package headfile has what the files of drafters' heads of all kinds have in common: they are GGUF
+// or a Hugging Face folder, tensors are read from and written to either in the same way, and a head
+// is opened for a target.
 package headfile
 
 import (
@@ -29,8 +29,8 @@ type File struct {
 	JSON   []byte // the folder's config.json, as ReadFolder returns it
 	Dir    string
 
-	Inside bool          // as registry.Head has it
-	Target *model.Config // of a folder that is the target's, the target's; else nil
+	Inside bool          // as in registry.Head
+	Target *model.Config // the target's, if the folder is the target's own; otherwise nil
 }
 
 // Open opens the file that a head names.
@@ -76,7 +76,7 @@ func Open(h registry.Head) (*File, error) {
 	return x, nil
 }
 
-// FileNames are those of weights in folders of heads that are not called as those of models are.
+// FileNames returns the names of weights in heads' folders that differ from those in models' folders.
 func FileNames() (names []string) {
 	for _, k := range kinds {
 		if k.File != "" {
@@ -86,7 +86,7 @@ func FileNames() (names []string) {
 	return names
 }
 
-// CheckInPlace returns an error where what was read is of files that do not belong together.
+// CheckInPlace returns an error if the data read are from files that do not belong together.
 func (f *File) CheckInPlace() error {
 	if f.GGUF != nil {
 		return f.GGUF.CheckInPlace()
@@ -116,7 +116,7 @@ func (f *File) Tensor(name string) (tensor.Tensor, bool) {
 	return f.Folder.Tensor(name)
 }
 
-// Load is Tensor with an error for one that is missing or no numbers.
+// Load is Tensor with an error for one that is missing or does not hold numbers.
 func (f *File) Load(name string) (tensor.Tensor, error) {
 	if f.GGUF != nil {
 		return f.GGUF.Load(name)
@@ -124,7 +124,7 @@ func (f *File) Load(name string) (tensor.Tensor, error) {
 	return f.Folder.Load(name)
 }
 
-// Names are those of the tensors, but for what follows from the configuration.
+// Names returns the names of the tensors, except those that follow from the configuration.
 func (f *File) Names() (names []string) {
 	if f.GGUF != nil {
 		for _, t := range f.GGUF.Tensors {
@@ -142,7 +142,7 @@ func (f *File) Names() (names []string) {
 	return names
 }
 
-// layerArch is the architecture of layers that are llama's, or qwen3's where there is a norm of queries of this name.
+// layerArch returns the architecture of the layers: qwen3 if there is a norm of queries with this name, or else llama.
 func (f *File) layerArch(norm string) string {
 	if f.Has(norm) {
 		return "qwen3"
@@ -189,7 +189,7 @@ func (f *File) FolderLayers(norm string, more any) (model.Config, error) {
 	return c, err
 }
 
-// Tensors are trained weights as files have them.
+// Tensors returns trained weights as files have them.
 func Tensors(params []*autograd.Param) ([]tensor.Tensor, error) {
 	var weights []tensor.Tensor
 	for _, p := range params {
