@@ -10,13 +10,13 @@ import (
 	"github.com/grovellm/grove/internal/callform"
 )
 
-// nameChars are the characters of names that are written as they are.
+// nameChars are the characters of names that are written without quotes.
 var nameChars = charSet{{'a', 'z'}, {'A', 'Z'}, {'0', '9'}, {'_', '_'}, {'-', '-'}}
 
-// comma is what stands between the parts of lists and objects.
+// comma separates the parts of lists and objects.
 func (c *schemas) comma() *expr { return literal(c.notation.Comma) }
 
-// name is the name of a property as an object has it.
+// name returns the name of a property as written in an object.
 func (c *schemas) name(name string) string {
 	switch c.notation.Key {
 	case "":
@@ -27,7 +27,7 @@ func (c *schemas) name(name string) string {
 	return c.notation.Key + escapePython(name) + c.notation.Key
 }
 
-// written is a string, a number, true, false or null, given in JSON, in the notation.
+// written returns a string, a number, true, false or null, given in JSON, in the notation.
 func (c *schemas) written(value string) string {
 	n := &c.notation
 	switch {
@@ -51,7 +51,7 @@ func (c *schemas) allWritten(values []string) []string {
 	return out
 }
 
-// escape is a string as it stands between quotes that are not JSON's.
+// escape returns a string as written between quotes that are not JSON's.
 func (c *schemas) escape(text string) string {
 	if c.notation.Quote == "'" {
 		return escapePython(text)
@@ -63,13 +63,13 @@ func escapePython(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(text)
 }
 
-// unquote is the text of a string in JSON.
+// unquote returns the text of a JSON string.
 func unquote(value string) (text string) {
 	_ = json.Unmarshal([]byte(value), &text)
 	return text
 }
 
-// emitPlainString matches strings between quotes that are not JSON's: Python's, or a mark that no string has within.
+// emitPlainString matches strings between quotes that are not JSON's: Python's, or a mark that no string contains.
 func (c *schemas) emitPlainString(s *shape) *expr {
 	q := c.notation.Quote
 	if q != "'" {
@@ -85,15 +85,15 @@ func (c *schemas) emitPlainString(s *shape) *expr {
 	return alt(python('\''), python('"'))
 }
 
-// raw says which strings can be written as they are.
+// raw defines which strings can be written without change.
 type raw struct {
-	stops   []string // texts that no string has
-	set     charSet  // the characters where there are no stops
-	escapes bool     // of Python
+	stops   []string // texts that no string contains
+	set     charSet  // the characters, if there are no stops
+	escapes bool     // Python's
 	mixed   *callform.Words
 }
 
-// characters are those of which a string may have any number and in any order.
+// characters returns the characters that a string may contain in any number and order.
 func (r *raw) characters() charSet {
 	set := r.set
 	if set == nil {
@@ -113,7 +113,7 @@ func (r *raw) holds(text string) bool {
 		(r.mixed == nil || !callform.LooksOther(text, *r.mixed))
 }
 
-// plainString matches the strings of a shape as they are.
+// plainString matches the strings of a shape, written without change.
 func (c *schemas) plainString(s *shape, r *raw) *expr {
 	if s.value != nil {
 		if text := unquote(*s.value); r.holds(text) {
@@ -172,11 +172,11 @@ func (c *schemas) unlike(r *raw, set charSet, least int) *expr {
 	return e
 }
 
-// anObject is the schema of objects: clients take no other arguments.
+// anObject is the schema of objects, the only arguments that clients accept.
 var anObject = term{place: place{at: "an object", base: &url.URL{},
 	schema: &object{[]string{"type"}, map[string]any{"type": "object"}}}}
 
-// readArguments makes what stands behind the name of a call up to the end of its arguments.
+// readArguments returns the text of a call from after its name to the end of its arguments.
 func (c *schemas) readArguments(parameters string, f *callform.Form) (*expr, error) {
 	if parameters == "" {
 		parameters = `{"type": "object"}`
@@ -215,7 +215,7 @@ func (c *schemas) argument(value conj, f *callform.Form) *expr {
 	a := &f.Arguments
 	shapes := c.shapes(value)
 	other, text := alt(), alt()
-	quoted := len(a.Other.Close) == 0 && a.Nested.Quote == callform.JSON.Quote // as LFM2 writes strings itself
+	quoted := len(a.Other.Close) == 0 && a.Nested.Quote == callform.JSON.Quote // as LFM2 itself writes strings
 	for _, s := range shapes {
 		if s.kind == isString && !quoted {
 			continue
@@ -232,7 +232,7 @@ func (c *schemas) argument(value conj, f *callform.Form) *expr {
 	}
 	for i, form := range a.Strings {
 		r := &raw{stops: stops(form, f)}
-		if i == 0 && len(a.Strings) > 1 { // not what begins the other way
+		if i == 0 && len(a.Strings) > 1 { // except the start of the other form
 			r.stops = append(r.stops, strings.TrimPrefix(a.Strings[1].Assign.String(), form.Assign.String()))
 		}
 		if len(other.kids) > 0 && form.Assign.String() == a.Other.Assign.String() {
@@ -255,7 +255,7 @@ func (c *schemas) argument(value conj, f *callform.Form) *expr {
 	return c.g.rule("an argument", text)
 }
 
-// stops are the texts that end a string that is written as it is.
+// stops returns the texts that end a string written without change.
 func stops(v callform.Value, f *callform.Form) (list []string) {
 	for _, t := range f.Behind() {
 		text := v.Close.String()
@@ -273,8 +273,8 @@ func stops(v callform.Value, f *callform.Form) (list []string) {
 	return list
 }
 
-// ArgumentKinds says of the arguments of a tool's schema whether they may be strings, and whether
-// they may be something else.
+// ArgumentKinds returns, for the arguments of a tool's schema, whether they may be strings, and
+// whether they may be something else.
 func ArgumentKinds(parameters string) func(argument string) (text, other bool) {
 	c := newSchemas()
 	var all []*shape

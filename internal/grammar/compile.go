@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxNodes bounds an automaton. A node takes about 100 bytes.
+// maxNodes limits the size of an automaton. A node takes about 100 bytes.
 const maxNodes = 1 << 17
 
 var errStates = fmt.Errorf("it takes more than %d states: make its repetitions and lists shorter", maxNodes)
 
-// maxDepth bounds how deep expressions and schemas are nested.
+// maxDepth limits the nesting of expressions and schemas.
 const maxDepth = 256
 
 // node is a place in a rule. At most one of bytes, empty and call is used.
@@ -19,7 +19,7 @@ type node struct {
 	bytes []edge
 	empty []int32 // nodes reached without a byte
 	call  int32   // a rule, none for no call
-	ret   int32   // where to go on after it
+	ret   int32   // where to continue after it
 }
 
 type edge struct {
@@ -32,18 +32,18 @@ const (
 	end  = 0 // the node at which every rule ends
 )
 
-// compiler makes nodes of expressions. build(e, to) returns the node at which e begins when the text goes on at to.
+// compiler turns expressions into nodes. build(e, to) returns the node at which e begins if the text continues at to.
 type compiler struct {
 	g     *grammar
 	nodes []node
 	start []int32       // of rules
-	tails map[int]int32 // the calls of rules at the ends of others, which share a node
+	tails map[int]int32 // calls of rules at the ends of other rules, which share a node
 	err   error
 
 	thought [2]int // the nodes of reasoning
 }
 
-// compile makes the automaton of a rule.
+// compile builds the automaton of a rule.
 func (g *grammar) compile(root int) (*Grammar, error) {
 	c := &compiler{g: g, tails: map[int]int32{}}
 	c.node(node{})
@@ -135,7 +135,7 @@ func (c *compiler) build(e *expr, to int32, depth int) int32 {
 
 func (c *compiler) buildRepeat(e *expr, to int32, depth int) int32 {
 	kid := e.kids[0]
-	if kid.op != opRule && max(e.min, e.max) > 1 { // its copies share the nodes of a rule
+	if kid.op != opRule && max(e.min, e.max) > 1 { // the copies share the nodes of a rule
 		kid = c.g.rule("a repetition", kid)
 	}
 	if e.max == unlimited {
@@ -178,14 +178,14 @@ func (c *compiler) addSpan(at int32, lo, hi rune, to int32) {
 	if lo > hi {
 		return
 	}
-	for _, last := range []rune{0x7f, 0x7ff, 0xffff} { // of each length
+	for _, last := range []rune{0x7f, 0x7ff, 0xffff} { // for each length
 		if lo <= last && last < hi {
 			c.addSpan(at, lo, last, to)
 			c.addSpan(at, last+1, hi, to)
 			return
 		}
 	}
-	for i := range utf8.RuneLen(hi) - 1 { // i+1 bytes at the end must be free where others differ
+	for i := range utf8.RuneLen(hi) - 1 { // the last i+1 bytes must be free where others differ
 		low := rune(1)<<(6*(i+1)) - 1
 		if lo&^low != hi&^low {
 			if lo&low != 0 {
@@ -210,7 +210,7 @@ func (c *compiler) addSpan(at int32, lo, hi rune, to int32) {
 }
 
 // reach finds the nodes from which the end of their rule can be reached, and the rules that have an
-// end: over all edges, or over those without a byte alone.
+// end: over all edges, or only over those without a byte.
 func (c *compiler) reach(overBytes bool) (live, ends []bool) {
 	live, ends = make([]bool, len(c.nodes)), make([]bool, len(c.start))
 	from := make([][]int32, len(c.nodes)) // nodes that lead to a node
@@ -265,7 +265,7 @@ func (c *compiler) prune() []bool {
 	return ends
 }
 
-// leftRecursive finds a rule that can call itself before it has read a byte, and is to return: its
+// leftRecursive finds a rule that can call itself before reading a byte, and must then return: its
 // stack would grow without end.
 func (c *compiler) leftRecursive() int {
 	_, nullable := c.reach(false)
@@ -273,7 +273,7 @@ func (c *compiler) leftRecursive() int {
 		rule  int32
 		grows bool
 	}
-	calls := make([][]call, len(c.start)) // before a byte
+	calls := make([][]call, len(c.start)) // before a byte is read
 	for r := range c.start {
 		seen := map[int32]bool{}
 		work := []int32{c.start[r]}
@@ -294,7 +294,7 @@ func (c *compiler) leftRecursive() int {
 			}
 		}
 	}
-	// Tarjan's algorithm: rules of one strong component call each other.
+	// Tarjan's algorithm: rules in one strong component call each other.
 	index := make([]int, len(c.start))
 	low := make([]int, len(c.start))
 	component := make([]int, len(c.start))

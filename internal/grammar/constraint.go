@@ -9,27 +9,27 @@ import (
 type Constraint struct {
 	Grammar *Grammar
 	Vocab   *Vocab
-	Encode  func(text string) []int32 // the tokens that the model would likely write a text with; may be nil
+	Encode  func(text string) []int32 // the tokens with which the model would likely write a text; may be nil
 
-	// Closed, where given, is what must follow the last character when the first Budget tokens are
+	// Closed, if set, is what must follow the last character if the first Budget tokens are
 	// reasoning that has not ended.
 	Closed *Grammar
 	Budget int
 }
 
-// Start is the state before any token.
+// Start returns the state before any token.
 func (c *Constraint) Start() (*State, error) {
 	s, err := c.Grammar.Start()
 	return c.limit(s, 0, err)
 }
 
-// Next is the state after a token, of which n stand before it; nil if the token is not allowed.
+// Next returns the state after a token that n tokens precede, or nil if the token is not allowed.
 func (c *Constraint) Next(s *State, token int32, n int) (*State, error) {
 	next, err := s.grammar.Next(c.Vocab, s, token)
 	return c.limit(next, n+1, err)
 }
 
-// limit ends reasoning after its last token. A character that the token cut is completed first.
+// limit ends reasoning after its last token. A character that the token cuts is completed first.
 func (c *Constraint) limit(s *State, n int, err error) (*State, error) {
 	if err != nil || s == nil || c.Closed == nil || n < c.Budget || !s.thinking {
 		return s, err
@@ -41,8 +41,8 @@ func (c *Constraint) limit(s *State, n int, err error) (*State, error) {
 	return c.Closed.after(begun)
 }
 
-// begun is a beginning of a character after which as much of it is missing as in a state; a whole
-// character where nothing is.
+// begun returns the beginning of a character after which as much of it is missing as in a state, or
+// a whole character if nothing is missing.
 func (g *Grammar) begun(s *State) ([]byte, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -77,11 +77,11 @@ func (g *Grammar) begun(s *State) ([]byte, error) {
 	return []byte{0xf1}, nil
 }
 
-// firstLead is the first byte that begins a character of several bytes; those from utf8.RuneSelf up
-// to it go on with one.
+// firstLead is the lowest byte that begins a character of several bytes; bytes from utf8.RuneSelf
+// up to it continue one.
 const firstLead = 0xc0
 
-// span is the least and the greatest byte that may follow.
+// span returns the lowest and the highest byte that may follow.
 func (s *State) span(g *Grammar) (lo, hi byte) {
 	lo = 0xff
 	for _, c := range s.configs {
@@ -92,13 +92,13 @@ func (s *State) span(g *Grammar) (lo, hi byte) {
 	return lo, hi
 }
 
-// Mask is the set of tokens that are allowed in a state, those that end the text apart.
+// Mask returns the set of tokens that are allowed in a state, not including those that end the text.
 func (c *Constraint) Mask(s *State) (*Mask, error) { return s.grammar.Mask(c.Vocab, s) }
 
-// Forced is the text that must follow, as tokens. Other tokens may spell the same text.
+// Forced returns the text that must follow, as tokens. Other tokens may spell the same text.
 func (c *Constraint) Forced(s *State) ([]int32, error) {
 	text, err := s.grammar.Forced(s)
-	for n := range min(len(text), utf8.UTFMax) { // a character that is cut off at the end
+	for n := range min(len(text), utf8.UTFMax) { // a character that is cut at the end
 		if part := text[len(text)-n-1:]; utf8.RuneStart(part[0]) {
 			if !utf8.FullRune(part) {
 				text = text[:len(text)-n-1]
@@ -112,7 +112,7 @@ func (c *Constraint) Forced(s *State) ([]int32, error) {
 	return c.Encode(string(text)), nil
 }
 
-// Apply copies the logits of a set's tokens, and makes the others minus infinity.
+// Apply copies the logits of a set's tokens, and sets the others to minus infinity.
 func (m *Mask) Apply(dst, logits []float32) {
 	off := float32(math.Inf(-1))
 	for i := range dst {

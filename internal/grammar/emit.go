@@ -8,8 +8,8 @@ import (
 	"github.com/grovellm/grove/internal/callform"
 )
 
-// emit is the text of a shape's values. It is nothing where they cannot be written down, which is
-// noted as an error if the shape alone is to blame.
+// emit returns the text of a shape's values. It returns nothing if they cannot be expressed, which
+// is recorded as an error if only the shape is to blame.
 func (c *schemas) emit(s *shape) *expr {
 	if s.value != nil { // the name of a property
 		return literal(*s.value)
@@ -62,7 +62,7 @@ func (c *schemas) emitNumber(s *shape) *expr {
 	return number.listed(step)
 }
 
-// commonMultiple is the least common multiple of two fractions.
+// commonMultiple returns the least common multiple of two fractions.
 func commonMultiple(a, b *big.Rat) *big.Rat {
 	x := new(big.Int).Mul(a.Num(), b.Denom())
 	y := new(big.Int).Mul(b.Num(), a.Denom())
@@ -70,7 +70,7 @@ func commonMultiple(a, b *big.Rat) *big.Rat {
 	return new(big.Rat).SetFrac(new(big.Int).Div(new(big.Int).Mul(x, y), gcd), new(big.Int).Mul(a.Denom(), b.Denom()))
 }
 
-// cannot notes a combination of keywords that is not supported.
+// cannot records an unsupported combination of keywords.
 func (c *schemas) cannot(keyword, what string) *expr {
 	if c.err == nil {
 		c.err = fmt.Errorf("keyword %s: %s cannot be honoured", keyword, what)
@@ -79,12 +79,12 @@ func (c *schemas) cannot(keyword, what string) *expr {
 }
 
 var (
-	plain  = charSet{{'"', '"'}, {'\\', '\\'}, {0, 0x1f}}.not() // characters that strings have as they are
+	plain  = charSet{{'"', '"'}, {'\\', '\\'}, {0, 0x1f}}.not() // characters that strings contain unescaped
 	hex    = charSet{{'0', '9'}, {'a', 'f'}, {'A', 'F'}}
 	escape = map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
 )
 
-// anyChar matches a character of a string. Half a surrogate pair is none.
+// anyChar matches a character of a string. Half a surrogate pair is not a character.
 func anyChar() *expr {
 	digit := chars(hex...)
 	high := oneOf("dD")
@@ -94,7 +94,7 @@ func anyChar() *expr {
 	return alt(chars(plain...), seq(literal(`\`), alt(oneOf(`"\/bfnrt`), seq(literal("u"), unicode), pair)))
 }
 
-// written is an expression without rules in which write makes something else of characters.
+// written returns an expression without rules in which write replaces characters.
 func (e *expr) written(write func(charSet) *expr) *expr {
 	if e.op == opChars {
 		return write(e.set)
@@ -107,7 +107,7 @@ func (e *expr) written(write func(charSet) *expr) *expr {
 	return &out
 }
 
-// quoted is the JSON text of a string's characters.
+// quoted returns the JSON text of a string's characters.
 func quoted(set charSet) *expr {
 	out := alt(chars(set.normal().and(plain)...))
 	for r := rune(0); r <= '\\'; r++ {
@@ -129,11 +129,11 @@ func (c *schemas) emitString(s *shape) *expr {
 	return repeat(c.char(), s.least, s.most)
 }
 
-// limited is the expression of strings of some characters that a pattern, a format or strings to leave out limit; nil
-// where none does. write says how characters stand in the text.
+// limited returns the expression of strings of some characters limited by a pattern, a format or
+// excluded strings; nil if there are none of these. write returns the text of characters.
 func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr {
 	all, none := c.regexes(s.pattern...), c.regexes(s.unlike...)
-	if f, ok := formats[s.format]; ok && !slices.ContainsFunc(all, (*expr).looksAhead) { // a format written out, as zod's
+	if f, ok := formats[s.format]; ok && !slices.ContainsFunc(all, (*expr).looksAhead) { // a format written out, as in zod
 		all = append(all, c.regexes(f)...)
 	}
 	if c.err != nil {
@@ -154,7 +154,7 @@ func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr
 		return nil
 	}
 	e, some := c.intersection(all, none, write)
-	if !some && s.format != "" && len(s.pattern) > 0 { // as of zod's times, which have no zone: the pattern counts
+	if !some && s.format != "" && len(s.pattern) > 0 { // as for zod's times, which have no zone: the pattern counts
 		free := s.clone()
 		free.format = ""
 		return c.limited(free, of, write)
@@ -162,7 +162,7 @@ func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr
 	return e
 }
 
-// regexes are the expressions of patterns.
+// regexes returns the expressions of patterns.
 func (c *schemas) regexes(patterns ...string) (out []*expr) {
 	for _, p := range patterns {
 		e, err := schemaRegex(p)
@@ -175,7 +175,7 @@ func (c *schemas) regexes(patterns ...string) (out []*expr) {
 	return out
 }
 
-// char is anyChar as a rule.
+// char returns anyChar as a rule.
 func (c *schemas) char() *expr { return c.once("a character", anyChar) }
 
 // once refers to a rule that is made at the first call with its name.
@@ -188,7 +188,7 @@ func (c *schemas) once(name string, make func() *expr) *expr {
 	return refer(rule)
 }
 
-// notAny matches strings of some characters other than some strings, without escapes.
+// notAny matches strings of some characters, except some strings, without escapes.
 func notAny(words []string, of charSet) *expr {
 	first := map[rune][]string{}
 	out := alt()
@@ -217,7 +217,7 @@ func notAny(words []string, of charSet) *expr {
 	return out
 }
 
-// item is what all parts say of the item at a place.
+// item returns the schemas that all parts have for the item at a place.
 func (s *shape) item(at int) (all conj) {
 	for i, p := range s.parts {
 		switch {
@@ -243,7 +243,7 @@ func (c *schemas) emitArray(s *shape) *expr {
 		prefix = max(prefix, len(p.kids))
 	}
 	for _, k := range s.contains {
-		if k.most != unlimited { // of items that count, as few as needed
+		if k.most != unlimited { // as few counting items as are needed
 			none := k.negated()
 			s.parts = append(s.parts, part{others: &none, denied: true})
 		}
@@ -270,7 +270,7 @@ func (c *schemas) emitArray(s *shape) *expr {
 			}
 			most = 1
 		}
-		// From the last place to the first: what may follow after i items.
+		// From the last place to the first: the text that may follow i items.
 		rest := empty()
 		if most == unlimited {
 			rest = star(seq(c.comma(), items(max(len(starts)*prefix, s.least, contains(s, start)))))
@@ -298,7 +298,7 @@ func (c *schemas) emitArray(s *shape) *expr {
 	return out
 }
 
-// contains is how many items there must be for those that an array is to contain, if these begin at a place.
+// contains returns how many items there must be for those that an array must contain, if these begin at a place.
 func contains(s *shape, start int) int {
 	n := 0
 	for _, k := range s.contains {
@@ -328,7 +328,7 @@ func (c *schemas) items(s *shape, start, prefix int) (item func(i int) *expr, mo
 		}
 		return all
 	}
-	fixed := max(prefix, contains(s, start)) // places after which all are alike
+	fixed := max(prefix, contains(s, start)) // all places after these are alike
 	most = s.most
 	for i := range fixed + 1 {
 		if most != unlimited && i >= most {
@@ -348,8 +348,8 @@ func (c *schemas) items(s *shape, start, prefix int) (item func(i int) *expr, mo
 	return func(i int) *expr { return c.ref(at(min(i, fixed))) }, most, ok
 }
 
-// distinct matches arrays of members of an enum in their order, each at most once; nil where the
-// items are no members of an enum.
+// distinct matches arrays of members of an enum in their order, each at most once; nil if the items
+// are not members of an enum.
 func (c *schemas) distinct(s *shape, prefix, most int) *expr {
 	if prefix > 0 || len(s.contains) > 0 {
 		return nil
@@ -367,7 +367,7 @@ func (c *schemas) distinct(s *shape, prefix, most int) *expr {
 		most = len(values)
 	}
 	known := map[[2]int]*expr{}
-	var rest func(i, n int) *expr // what may follow n items, of the values from i on
+	var rest func(i, n int) *expr // what may follow n items, with the values from i on
 	rest = func(i, n int) *expr {
 		key := [2]int{i, n}
 		if e := known[key]; e != nil {

@@ -8,14 +8,14 @@ import (
 type op uint8
 
 const (
-	opSeq      op = iota // kids in order; without kids the empty text
-	opAlt                // one of the kids; without kids nothing matches
+	opSeq      op = iota // kids in order; without kids, the empty text
+	opAlt                // one of the kids; without kids, nothing matches
 	opChars              // a character of set
 	opRepeat             // the only kid, min to max times
 	opRule               // a rule by its number
-	opControl            // a control token by its name
-	opAhead              // nothing, where the only kid matches what follows, to the end; in products alone
-	opNotAhead           // nothing, where it does not
+	opControl            // a control token by name
+	opAhead              // the empty text, if the only kid matches the rest up to the end; only in products
+	opNotAhead           // the empty text, if it does not
 )
 
 // expr is a regular expression over characters with references to rules.
@@ -23,7 +23,7 @@ type expr struct {
 	op       op
 	set      charSet
 	kids     []*expr
-	min, max int // max is unlimited for no limit
+	min, max int // max is unlimited if there is no limit
 	rule     int
 	name     string
 }
@@ -34,8 +34,8 @@ const unlimited = -1
 type grammar struct {
 	rules   []*expr
 	names   []string
-	thought [2]int // the rules of reasoning, from the first to behind the last
-	nodes   int    // of the automaton, as far as it was made
+	thought [2]int // the rules of reasoning, from the first to one past the last
+	nodes   int    // of the automaton, as far as it has been made
 }
 
 func (g *grammar) add(name string, e *expr) int {
@@ -78,7 +78,7 @@ func literal(text string) *expr {
 	return e
 }
 
-// words matches one of some texts. Those that begin alike share their beginning.
+// words matches one of some texts. Texts with the same beginning share it.
 func words(texts []string) *expr {
 	shared := texts[0]
 	for _, text := range texts[1:] {
@@ -124,7 +124,7 @@ type charSet []span
 
 var allChars = charSet{{0, utf8.MaxRune}}
 
-// normal is the set with its spans sorted and apart, and without surrogates, which UTF-8 does not encode.
+// normal returns the set with its spans sorted and separate, and without surrogates, which UTF-8 does not encode.
 func (s charSet) normal() charSet {
 	s = slices.Clone(s)
 	slices.SortFunc(s, func(a, b span) int { return int(a.lo - b.lo) })
@@ -141,7 +141,7 @@ func (s charSet) normal() charSet {
 	return out
 }
 
-// not is the complement.
+// not returns the complement.
 func (s charSet) not() charSet {
 	var out charSet
 	next := rune(0)
@@ -157,7 +157,7 @@ func (s charSet) not() charSet {
 	return out
 }
 
-// and is the intersection.
+// and returns the intersection.
 func (s charSet) and(other charSet) charSet {
 	return append(s.not(), other.not()...).not()
 }

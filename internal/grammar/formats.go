@@ -1,7 +1,7 @@
 package grammar
 
-// formats are regular expressions of texts that have a format. Some valid texts are left out. Other
-// formats say nothing. An email has at most 254 characters, as in RFC 5321: a bound of them costs nothing.
+// formats are regular expressions for texts with a format. They leave out some valid texts. Other formats
+// impose nothing. An email has at most 254 characters, as in RFC 5321: limiting the total costs nothing.
 var formats = map[string]string{
 	"date":      "^" + date + "$",
 	"time":      "^" + clock + "$",

@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// maxSource bounds the text of a grammar, expression or schema, in bytes.
+// maxSource limits the text of a grammar, expression or schema, in bytes.
 const maxSource = 1 << 20
 
-// maxRepeat bounds the numbers in braces.
+// maxRepeat limits the numbers in braces.
 const maxRepeat = 1 << 14
 
-// GBNF compiles a grammar as llama.cpp writes it: rules "name ::= ..." of literals, character
-// classes, ".", groups, "|", "*", "+", "?" and "{n,m}". The text is one of the rule root. Unlike
-// llama.cpp, it takes names with "_", as vLLM's grammars have, and removes alternatives that no text
-// can complete. Tokens by name or number, "<[1]>", are refused.
+// GBNF compiles a grammar in llama.cpp's notation: rules "name ::= ..." of literals, character
+// classes, ".", groups, "|", "*", "+", "?" and "{n,m}". The text must match the rule root. Unlike
+// llama.cpp, it accepts names with "_", which vLLM's grammars use, and removes alternatives that no
+// text can complete. Tokens by name or number, "<[1]>", are refused.
 func GBNF(source string) (*Grammar, error) {
 	g, root, err := readGBNF(source)
 	if err != nil {
@@ -68,7 +68,7 @@ type gbnf struct {
 	err   error
 }
 
-// fail notes the first error, with its place.
+// fail records the first error, with its place.
 func (p *gbnf) fail(format string, args ...any) {
 	if p.err == nil {
 		before := p.text[:min(p.pos, len(p.text))]
@@ -79,7 +79,7 @@ func (p *gbnf) fail(format string, args ...any) {
 	}
 }
 
-// space skips blanks and comments, and line ends where newlines is set.
+// space skips blanks and comments, and also line ends if newlines is set.
 func (p *gbnf) space(newlines bool) {
 	for p.pos < len(p.text) {
 		switch c := p.text[p.pos]; {
@@ -95,7 +95,7 @@ func (p *gbnf) space(newlines bool) {
 	}
 }
 
-// take skips a text if it is next.
+// take skips a text if it comes next.
 func (p *gbnf) take(text string) bool {
 	if !strings.HasPrefix(p.text[p.pos:], text) {
 		return false
@@ -116,7 +116,7 @@ func (p *gbnf) name() string {
 	return p.text[from:p.pos]
 }
 
-// rule is the number of a rule by its name.
+// rule returns the number of a rule, given its name.
 func (p *gbnf) rule(name string) int {
 	at, ok := p.rules[name]
 	if !ok {
@@ -135,7 +135,7 @@ func (p *gbnf) definition() {
 	}
 	p.space(true)
 	at := p.rule(name)
-	p.g.rules[at] = p.alternatives(false) // of two definitions the later one counts
+	p.g.rules[at] = p.alternatives(false) // of two definitions, the later one counts
 	if p.err == nil && p.pos < len(p.text) && p.text[p.pos] != '\n' && p.text[p.pos] != '\r' {
 		p.fail("want the end of the line after rule %s", name)
 	}

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// accept narrows shapes to what a schema accepts. Keywords that are not known say nothing of values.
+// accept narrows shapes to the values that a schema accepts. Unknown keywords impose nothing.
 func (c *schemas) accept(list []*shape, p place, o *object) []*shape {
 	for _, keyword := range []string{"unevaluatedProperties", "unevaluatedItems"} {
 		v, ok := o.get(keyword)
 		if !ok || v == true {
 			continue
 		}
-		rest := &object{o.names, map[string]any{}} // the schema without the keyword, of which it says the rest
+		rest := &object{o.names, map[string]any{}} // the schema without the keyword, to which the rest applies
 		for name, v := range o.values {
 			if name != keyword {
 				rest.values[name] = v
@@ -54,7 +54,7 @@ func (c *schemas) accept(list []*shape, p place, o *object) []*shape {
 	return list
 }
 
-// keyword narrows shapes to what one keyword accepts.
+// keyword narrows shapes to the values that one keyword accepts.
 func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any) []*shape {
 	here := func(v any, names ...string) term { return term{place: p.sub(v, names...)} }
 	switch name {
@@ -93,7 +93,7 @@ func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any)
 	case "oneOf":
 		var out []*shape
 		if d, ok := o.values["discriminator"].(*object); ok { // OpenAPI's
-			if property, ok := d.values["propertyName"].(string); ok { // that tells which it is
+			if property, ok := d.values["propertyName"].(string); ok { // it determines which schema applies
 				list = c.narrow(list, func(s *shape) { s.required = append(s.required, property) }, isObject)
 			}
 		}
@@ -209,15 +209,15 @@ func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any)
 	return list
 }
 
-// checkDenial fails where a negation left nothing because it is not known how to violate a keyword.
+// checkDenial fails if a negation left nothing because violating a keyword is not supported.
 func (c *schemas) checkDenial(p place, keyword string, before, after []*shape) {
 	if len(after) == 0 && len(before) > 0 && c.skipped {
 		c.fail(p, keyword, "no value can be told not to match")
 	}
 }
 
-// anyOf are the values that one of some schemas has. Strings of a pattern that cannot be held, such as pydantic's of
-// Decimal, are left out where other values than null are left, which are valid as well.
+// anyOf returns the values that match one of some schemas. Strings whose pattern cannot be enforced,
+// such as pydantic's for Decimal, are left out if values other than null remain, which are also valid.
 func (c *schemas) anyOf(list []*shape, all []term) (out []*shape) {
 	others, left := c.others, c.left
 	c.others, c.left = (others || len(all) > 1) && c.denying == 0, nil
@@ -235,8 +235,8 @@ func (c *schemas) anyOf(list []*shape, all []term) (out []*shape) {
 	return out
 }
 
-// apart reports whether a schema can be seen to have none of the values of some shapes: a required property is another
-// constant.
+// apart reports whether a schema visibly has none of the values of some shapes: a required property
+// has a different constant.
 func (c *schemas) apart(list []*shape, t term) bool {
 	defer func(others bool) { c.others = others }(c.others)
 	c.others = false
@@ -255,7 +255,7 @@ func (t term) lists() bool {
 	return ok && !t.not && (o.values["const"] != nil || o.values["enum"] != nil)
 }
 
-// branch applies then or else, if it is there.
+// branch applies then or else, if present.
 func (c *schemas) branch(list []*shape, p place, o *object, name string) []*shape {
 	if v, ok := o.get(name); ok {
 		return c.apply(list, term{place: p.sub(v, name)})
@@ -273,8 +273,8 @@ func sized(keyword string) kind {
 	return isObject
 }
 
-// reference finds what a reference names. Where a dynamic one names a dynamic anchor, the outermost
-// schema counts that has it.
+// reference finds the schema that a reference names. If a dynamic reference names a dynamic anchor,
+// the outermost schema that has it counts.
 func (c *schemas) reference(p place, keyword string, v any) (term, bool) {
 	ref, _ := v.(string)
 	found, ok := c.resolve(p, keyword, ref)
@@ -297,7 +297,7 @@ func (c *schemas) reference(p place, keyword string, v any) (term, bool) {
 
 var typeNames = []string{"null", "boolean", "number", "integer", "string", "array", "object"}
 
-// types keeps the shapes of the types listed, or the others.
+// types keeps the shapes of the listed types, or the others.
 func (c *schemas) types(list []*shape, p place, v any, not bool) []*shape {
 	names, ok := v.([]any)
 	if !ok {
@@ -395,8 +395,8 @@ func (c *schemas) propertiesPart(p place, o *object) (out part) {
 	return out
 }
 
-// deny narrows shapes to what a schema does not accept: what violates one of its keywords. What is
-// not known how to violate gives nothing.
+// deny narrows shapes to the values that a schema does not accept, which violate one of its
+// keywords. A keyword that cannot be violated yields nothing.
 func (c *schemas) deny(list []*shape, p place, o *object) (out []*shape) {
 	c.denying++
 	defer func() { c.denying-- }()
@@ -408,7 +408,7 @@ func (c *schemas) deny(list []*shape, p place, o *object) (out []*shape) {
 	return out
 }
 
-// violate narrows shapes to what a keyword does not accept.
+// violate narrows shapes to the values that a keyword does not accept.
 func (c *schemas) violate(list []*shape, p place, o *object, name string, v any) []*shape {
 	here := func(v any, names ...string) term { return term{place: p.sub(v, names...)} }
 	switch name {
@@ -436,7 +436,7 @@ func (c *schemas) violate(list []*shape, p place, o *object, name string, v any)
 			out = append(out, c.apply(clones(list), t.negated())...)
 		}
 		return out
-	case "anyOf", "oneOf": // of oneOf: matches none, not several
+	case "anyOf", "oneOf": // oneOf: only values that match none, not those that match several
 		for _, t := range c.terms(p, name, v) {
 			list = c.apply(list, t.negated())
 		}
@@ -504,7 +504,7 @@ func (c *schemas) violate(list []*shape, p place, o *object, name string, v any)
 			return nil
 		}
 		items := c.itemsPart(p, o)
-		if items.others != nil { // the first item that it goes for
+		if items.others != nil { // the first item to which it applies
 			items.kids = append(items.kids, conj{*items.others})
 		}
 		var out []*shape
@@ -535,7 +535,7 @@ func (c *schemas) violate(list []*shape, p place, o *object, name string, v any)
 	return nil
 }
 
-// except takes a value away from shapes.
+// except removes a value from shapes.
 func (c *schemas) except(list []*shape, p place, v any) (out []*shape) {
 	for _, s := range list {
 		if s.kind != kindOf(v) {

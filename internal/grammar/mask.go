@@ -7,19 +7,19 @@ import (
 )
 
 // Vocab is the bytes of a vocabulary's tokens, in the order of a trie: sorted, each with the length
-// of what it shares with the one before.
+// of the part it shares with the previous one.
 type Vocab struct {
 	size   int
-	pieces [][]byte // by token; nil for tokens that no text has
+	pieces [][]byte // by token; nil for tokens that do not occur in text
 	order  []int32
 	shared []uint16
-	text   []byte // of the tokens in their order, one behind the other
+	text   []byte // of the tokens in order, one after another
 }
 
-// maxPiece bounds the bytes of a token; longer ones are never allowed.
+// maxPiece limits the bytes of a token; longer ones are never allowed.
 const maxPiece = math.MaxUint16
 
-// NewVocab makes a vocabulary of the texts of its tokens. Tokens with an empty text are never allowed.
+// NewVocab makes a vocabulary from the texts of its tokens. Tokens with an empty text are never allowed.
 func NewVocab(pieces [][]byte) *Vocab {
 	v := &Vocab{size: len(pieces), pieces: slices.Clone(pieces)}
 	for token, p := range v.pieces {
@@ -59,7 +59,7 @@ func (m *Mask) Has(token int32) bool {
 // Count is the number of tokens.
 func (m *Mask) Count() int { return m.count }
 
-// First is the smallest token, -1 of an empty set.
+// First is the smallest token, or -1 if the set is empty.
 func (m *Mask) First() int32 {
 	for token := range int32(64 * len(m.bits)) {
 		if m.Has(token) {
@@ -69,7 +69,7 @@ func (m *Mask) First() int32 {
 	return -1
 }
 
-// Next is the state after a token; nil if the token is not allowed.
+// Next returns the state after a token, or nil if the token is not allowed.
 func (g *Grammar) Next(v *Vocab, s *State, token int32) (*State, error) {
 	if token < 0 || int(token) >= v.size || v.pieces[token] == nil {
 		return nil, nil
@@ -84,8 +84,8 @@ func (g *Grammar) Next(v *Vocab, s *State, token int32) (*State, error) {
 	return next, nil
 }
 
-// Mask is the set of tokens that are allowed in a state. It walks the vocabulary's trie, and leaves
-// out what is below a byte that is not allowed.
+// Mask returns the set of tokens that are allowed in a state. It walks the vocabulary's trie, and
+// skips the subtree below a byte that is not allowed.
 func (g *Grammar) Mask(v *Vocab, s *State) (*Mask, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -94,9 +94,9 @@ func (g *Grammar) Mask(v *Vocab, s *State) (*Mask, error) {
 		return m, nil
 	}
 	m := &Mask{bits: make([]uint64, (v.size+63)/64)}
-	path := []*State{s} // after each byte of the piece before
+	path := []*State{s} // after each byte of the previous piece
 	text := v.text
-	failed := math.MaxInt // bytes at which the piece before failed
+	failed := math.MaxInt // the number of bytes at which the previous piece failed
 	for i, token := range v.order {
 		size, shared := len(v.pieces[token]), int(v.shared[i])
 		piece := text[:size]

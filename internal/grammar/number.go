@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Numbers have at most these digits before and after the point, so that programs can read them, and
-// no text of digits is endless.
+// Numbers have at most this many digits before and after the point, so that programs can read them,
+// and no text of digits is endless.
 const (
 	intDigits  = 18
 	fracDigits = 15
@@ -27,16 +27,16 @@ func anyNumber() *expr {
 	return seq(maybe(literal("-")), whole, maybe(fraction), maybe(exponent))
 }
 
-// fractional matches numbers that are not whole.
+// fractional matches numbers that are not integers.
 func fractional() *expr {
 	whole := alt(literal("0"), seq(digits('1', '9'), digitsUpTo(0, intDigits-1)))
 	return seq(maybe(literal("-")), whole, literal("."), digitsUpTo(0, fracDigits-1), digits('1', '9'))
 }
 
-// bounds of a number; nil for none.
+// bounds are the limits of a number; nil for none.
 type bounds struct {
 	low, high         *big.Rat
-	lowOpen, highOpen bool // the bound itself is outside
+	lowOpen, highOpen bool // the bound itself is excluded
 }
 
 // atLeast and atMost narrow the bounds.
@@ -56,14 +56,14 @@ func (b *bounds) atMost(v *big.Rat, open bool) {
 	}
 }
 
-// limit bounds the digits before the point.
+// limit restricts the digits before the point.
 func (b *bounds) limit() {
 	limit := new(big.Rat).SetInt(power(intDigits))
 	b.atMost(limit, true)
 	b.atLeast(new(big.Rat).Neg(limit), true)
 }
 
-// effective are the bounds without those that the limit of digits makes needless.
+// effective returns the bounds without those made redundant by the limit of digits.
 func (b bounds) effective() bounds {
 	limit := new(big.Rat).SetInt(power(intDigits))
 	if b.low != nil && b.low.Cmp(new(big.Rat).Neg(limit)) <= 0 {
@@ -75,7 +75,7 @@ func (b bounds) effective() bounds {
 	return b
 }
 
-// power is a power of ten.
+// power returns a power of ten.
 func power(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
 func (b *bounds) holds(v *big.Rat) bool {
@@ -85,7 +85,7 @@ func (b *bounds) holds(v *big.Rat) bool {
 	return b.high == nil || v.Cmp(b.high) < 0 || !b.highOpen && v.Cmp(b.high) == 0
 }
 
-// numbers matches decimal numbers within bounds: all, whole ones, or others alone.
+// numbers matches decimal numbers within bounds: all, only integers, or only others.
 func (b bounds) numbers(whole, broken bool) *expr {
 	b.limit()
 	zero := new(big.Rat)
@@ -104,7 +104,7 @@ func (b bounds) numbers(whole, broken bool) *expr {
 }
 
 // decimals matches decimal numbers between bounds of 0 or more. It compares digit by digit: as long
-// as all digits are those of a bound, the next one is bounded too.
+// as all digits equal those of a bound, the next one is also bounded.
 func (b *bounds) decimals(whole, broken bool) *expr {
 	if whole {
 		b.low, b.lowOpen = roundUp(b.low, b.lowOpen), false
@@ -115,7 +115,7 @@ func (b *bounds) decimals(whole, broken bool) *expr {
 	}
 	low, lowFraction := decimal(b.low)
 	high, highFraction := decimal(b.high)
-	// fraction matches the digits from a place on; atLow and atHigh say that the digits before are those of the bound.
+	// fraction matches the digits from a place on; atLow and atHigh report that the digits before equal the bound's.
 	var fraction func(at int, atLow, atHigh bool) *expr
 	digit := func(text string, at int) byte {
 		if at < len(text) {
@@ -123,7 +123,7 @@ func (b *bounds) decimals(whole, broken bool) *expr {
 		}
 		return '0'
 	}
-	rest := func(text string, at int) bool { return at < len(text) } // nonzero digits are left: the last is none
+	rest := func(text string, at int) bool { return at < len(text) } // nonzero digits remain: the last one is not zero
 	ends := func(at int, atLow, atHigh bool) bool {
 		return !broken && !(atLow && (rest(lowFraction, at) || b.lowOpen)) &&
 			!(atHigh && !rest(highFraction, at) && b.highOpen)
@@ -207,12 +207,12 @@ func (b *bounds) decimals(whole, broken bool) *expr {
 	return all
 }
 
-// oneDigitOrMore is a fraction without the empty text.
+// oneDigitOrMore returns a fraction without the empty text.
 func oneDigitOrMore(e *expr) *expr {
 	switch e.op {
 	case opRepeat: // free digits
 		return digitsUpTo(1, e.max)
-	case opSeq: // that end with one that is not 0
+	case opSeq: // digits that end with one that is not 0
 		return e
 	}
 	out := alt()
@@ -236,23 +236,23 @@ func roundUp(v *big.Rat, open bool) *big.Rat {
 	return new(big.Rat).Neg(roundDown(new(big.Rat).Neg(v), open))
 }
 
-// decimal is a number of 0 or more as digits before and after the point, without zeros at its end.
+// decimal returns a number of 0 or more as digits before and after the point, without trailing zeros.
 func decimal(v *big.Rat) (whole, fraction string) {
 	whole, fraction, _ = strings.Cut(v.FloatString(2*fracDigits), ".")
 	return whole, strings.TrimRight(fraction, "0")
 }
 
-// maxMultiples bounds the rules that multiples take. With fewer than leastDigits digits before the
-// point a list has more of them.
+// maxMultiples limits the rules for multiples. If they would follow fewer than leastDigits digits
+// before the point, a list covers more digits.
 const (
 	maxMultiples = 1 << 11
 	leastDigits  = 6
 )
 
 // multiples matches multiples of a decimal number, with at most as many digits after the point as
-// step has: it follows the remainder of the digits so far. Zeros at the end of a whole step are not
-// followed: multiples of 300 are those of 3, and 00 behind them. It returns false where that takes
-// too many rules.
+// step has: it tracks the remainder of the digits so far. Trailing zeros of an integer step are not
+// tracked: multiples of 300 are those of 3 followed by 00. It returns false if that takes too many
+// rules.
 func (g *grammar) multiples(step *big.Rat) (*expr, bool) {
 	whole, fraction := decimal(step)
 	places := len(fraction)
@@ -266,19 +266,19 @@ func (g *grammar) multiples(step *big.Rat) (*expr, bool) {
 		return nil, false
 	}
 	modulus := int(scaled.Num().Int64())
-	most := min(intDigits-zeros, maxMultiples/modulus-places-1) // digits that are followed before the point
+	most := min(intDigits-zeros, maxMultiples/modulus-places-1) // digits tracked before the point
 	if most < max(min(leastDigits, intDigits-zeros), 1) {
 		return nil, false
 	}
-	ends := func(remainder, left int) bool { // with zeros in the places that are left
+	ends := func(remainder, left int) bool { // with zeros in the remaining places
 		for range left {
 			remainder = 10 * remainder % modulus
 		}
 		return remainder == 0
 	}
 	rules := map[[2]int]int{}
-	// follow is the rule of what follows digits of a remainder; left counts the digits that may come before the point, and
-	// below 0 those after it.
+	// follow returns the rule of the text after digits with a remainder; left counts the digits
+	// that may still come before the point, and, below 0, those after it.
 	var follow func(left, remainder int) *expr
 	digit := func(from byte, left, remainder int) *expr {
 		e := alt()
@@ -313,11 +313,11 @@ func (g *grammar) multiples(step *big.Rat) (*expr, bool) {
 	return alt(literal("0"), seq(maybe(literal("-")), other)), true
 }
 
-// maxListed bounds a list of numbers.
+// maxListed limits a list of numbers.
 const maxListed = 1 << 10
 
-// listed matches multiples of a number within bounds, one by one: those from the lower bound on, or
-// up to the upper one, or around 0.
+// listed matches multiples of a number within bounds, one by one: those from the lower bound on, up
+// to the upper one, or around 0.
 func (b bounds) listed(step *big.Rat) *expr {
 	first := big.NewRat(-maxListed/2, 1)
 	switch {
@@ -341,7 +341,7 @@ func (b bounds) listed(step *big.Rat) *expr {
 	return words(list)
 }
 
-// decimalOf is a number as decimal digits.
+// decimalOf returns a number as decimal digits.
 func decimalOf(v *big.Rat) string {
 	text, fraction := decimal(new(big.Rat).Abs(v))
 	if fraction != "" {

@@ -19,7 +19,7 @@ func (o *object) get(name string) (any, bool) {
 	return v, ok
 }
 
-// parseJSON reads a value: *object, []any, string, json.Number, bool or nil. Of fields with one name the last counts.
+// parseJSON reads a value: *object, []any, string, json.Number, bool or nil. Of fields with one name, the last counts.
 func parseJSON(source string) (any, error) {
 	d := ordered{Decoder: json.NewDecoder(strings.NewReader(source))}
 	d.UseNumber()
@@ -33,8 +33,8 @@ func parseJSON(source string) (any, error) {
 	return v, nil
 }
 
-// Schemas are told apart by where they stand. So places are bounded: maxPath bytes of names lead to a value, and all
-// values of $id together have maxIDs.
+// Schemas are distinguished by their places. So places are limited: at most maxPath bytes of names
+// lead to a value, and all values of $id together have at most maxIDs.
 const maxPath, maxIDs = 2048, 1 << 14
 
 // ordered is a decoder of such values.
@@ -43,7 +43,7 @@ type ordered struct {
 	ids int // bytes of $id so far
 }
 
-// read reads a value that depth values are around; names of path bytes lead to it.
+// read reads a value inside depth other values; names of path bytes lead to it.
 func (d *ordered) read(depth, path int) (any, error) {
 	t, err := d.Token()
 	if err != nil || depth > maxDepth {
@@ -98,11 +98,11 @@ func (d *ordered) read(depth, path int) (any, error) {
 	return t, nil
 }
 
-// quote is a text as JSON writes it.
+// quote returns a text in JSON.
 func quote(text string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // of a string it cannot fail
+	_ = e.Encode(text) // cannot fail for a string
 	return strings.TrimSuffix(b.String(), "\n")
 }

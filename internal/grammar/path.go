@@ -8,21 +8,21 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Path is a text that a constraint bounds, as far as it is written, and the draft tree that may go
-// on with it. A node of the tree has the state of its parent and of its token.
+// Path is the written part of a text under a constraint, and the draft tree that may continue it. A
+// node of the tree has the state after its parent's state and its token.
 type Path struct {
 	Constraint *Constraint
-	End        func(token int32) bool // tokens that end the text, where it may end; nil: there are none
+	End        func(token int32) bool // tokens that end the text where it may end; nil: there are none
 
 	Place   *State // after the text
-	written int    // tokens of it
-	mask    *Mask  // at Place, while a token is chosen; nil: every token may be chosen
+	written int    // the number of its tokens
+	mask    *Mask  // at Place, while a token is being chosen; nil: every token may be chosen
 
-	places []*State // of a tree's nodes; nil where the node is not allowed, or the text ends
+	places []*State // of a tree's nodes; nil if the node is not allowed, or the text ends
 	nodes  []int32
 }
 
-// Error says that a text cannot go on under its grammar.
+// Error reports that a text cannot continue under its grammar.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -35,7 +35,7 @@ func wrap(err error) error {
 	return nil
 }
 
-// NewPath is the path of a text that begins with tokens that are written already.
+// NewPath returns the path of a text that begins with tokens already written.
 func NewPath(c *Constraint, end func(token int32) bool, written []int32) (*Path, error) {
 	p := &Path{Constraint: c, End: end}
 	var err error
@@ -60,7 +60,7 @@ func (p *Path) Ends(token int32) bool { return p.End != nil && p.End(token) }
 // Complete reports whether no further text is allowed.
 func (p *Path) Complete() bool { return p.Place.Complete() }
 
-// Follow takes the path past a token. It returns false where the token is not allowed.
+// Follow advances the path past a token. It returns false if the token is not allowed.
 func (p *Path) Follow(token int32) (ok bool, err error) {
 	if p.Ends(token) {
 		return p.Place.Accepting(), nil
@@ -73,8 +73,8 @@ func (p *Path) Follow(token int32) (ok bool, err error) {
 	return next != nil, wrap(err)
 }
 
-// Choose chooses a token among those allowed, by choose from logits of which the others are minus
-// infinity, made in the memory of masked. It follows the token.
+// Choose chooses a token among those allowed by calling choose with logits of which the others are
+// minus infinity, made in the memory of masked. It then follows the token.
 func (p *Path) Choose(masked, logits []float32, choose func(logits []float32) (int32, error)) (token int32, err error) {
 	if p.mask, err = p.Constraint.Mask(p.Place); err != nil {
 		return 0, wrap(err)
@@ -99,7 +99,7 @@ func (p *Path) Choose(masked, logits []float32, choose func(logits []float32) (i
 	return token, err
 }
 
-// Forbids returns which tokens cannot be chosen while Choose chooses; nil otherwise: all can.
+// Forbids returns which tokens cannot be chosen while Choose is choosing, or nil if all can.
 func (p *Path) Forbids() func(token int32) bool {
 	if p == nil || p.mask == nil {
 		return nil
@@ -107,9 +107,9 @@ func (p *Path) Forbids() func(token int32) bool {
 	return func(token int32) bool { return !p.mask.Has(token) && !(p.Ends(token) && p.Place.Accepting()) }
 }
 
-// Allowed lists the nodes of a tree below the text that are allowed, the root first. Where the
-// grammar cannot follow a node it is not: plain decoding may never come there. The list lasts until
-// the next call.
+// Allowed lists the nodes of a tree below the text that are allowed, the root first. A node that
+// the grammar cannot follow is not: plain decoding may never reach it. The list is valid until the
+// next call.
 func (p *Path) Allowed(t *tree.Tree) []int32 {
 	p.places, p.nodes = append(p.places[:0], p.Place), append(p.nodes[:0], 0)
 	for i := 1; i < t.Len(); i++ {
@@ -133,8 +133,8 @@ func (p *Path) Allowed(t *tree.Tree) []int32 {
 	return p.nodes
 }
 
-// Force appends the text that must follow the root and the leaves of a tree, which has the nodes
-// that Allowed listed and no others: up to so many nodes and so deep.
+// Force appends the text that must follow the root and the leaves of a tree, which must have
+// exactly the nodes that Allowed listed: up to the given nodes and depth.
 func (p *Path) Force(t *tree.Tree, budget, depth int) {
 	for i, n := 0, t.Len(); i < n; i++ {
 		if p.places[i] != nil && (i == 0 || !slices.Contains(t.Parent, int32(i))) {

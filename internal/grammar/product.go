@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// rest is what is left to match: an expression, of a repetition min to max times, and then next, until that is nil.
+// rest is what remains to match: an expression, a repetition min to max times, and then next, until that is nil.
 type rest struct {
 	e        *expr
 	min, max int
 	next     *rest
 }
 
-// goal is what is left to match at once: all of some rests, and none of others.
+// goal is what must match at once: all of some rests, and none of others.
 type goal struct{ all, none []*rest }
 
 // class is a set of characters, and the rule that writes one of them.
@@ -21,24 +21,24 @@ type class struct {
 	rule *expr
 }
 
-// step is a character that may come first, and what is left behind it.
+// step is a character that may come first, and what remains after it.
 type step struct {
 	class *class
 	left  goal
 }
 
-// product makes rules of what several expressions match at once, one for each goal: of a+ and .{0,2} the goals
-// (a+, .{0,2}), (a*, .{0,1}) and (a*, .{0,0}). A lookahead adds to the goal; what must not follow is matched by all
-// ways at once, so that none of them is left at the end.
+// product makes rules for texts that several expressions match at once, one per goal: for a+ and
+// .{0,2}, the goals (a+, .{0,2}), (a*, .{0,1}) and (a*, .{0,0}). A lookahead adds to the goal.
+// Expressions that must not match are followed in all ways at once, so that none is left at the end.
 type product struct {
 	c       *schemas
-	write   func(charSet) *expr // how characters stand in the text
+	write   func(charSet) *expr // returns the text of characters
 	rests   map[rest]*rest
 	numbers map[*rest]uint64
 	rules   map[string]*expr // by goals
 	classes map[*expr]*class
-	parts   map[[2]*class][2]*class // what the first has with the second and without it; nil: no character
-	some    bool                    // a text matches
+	parts   map[[2]*class][2]*class // the characters of the first within the second and outside it; nil: none
+	some    bool                    // at least one text matches
 }
 
 func (c *schemas) product(write func(charSet) *expr) *product {
@@ -46,8 +46,8 @@ func (c *schemas) product(write func(charSet) *expr) *product {
 		classes: map[*expr]*class{}, parts: map[[2]*class][2]*class{}}
 }
 
-// intersection is the expression of what all of some expressions match, and none of others, which have no lookaheads.
-// some says that there is such a text.
+// intersection returns the expression for texts that all of some expressions match, and none of
+// others, which have no lookaheads. some reports whether there is such a text.
 func (c *schemas) intersection(all, none []*expr, write func(charSet) *expr) (e *expr, some bool) {
 	if len(all) == 1 && len(none) == 0 && !all[0].looksAhead() {
 		return all[0].written(write), true
@@ -66,7 +66,7 @@ func (x *product) begin(all []*expr) (out []*rest) {
 
 func (x *product) then(e *expr, next *rest) *rest { return x.known(rest{e, e.min, e.max, next}) }
 
-// known is the one rest that is like r, so that pointers can be compared.
+// known returns the one rest equal to r, so that pointers can be compared.
 func (x *product) known(r rest) *rest {
 	if x.rests[r] == nil {
 		x.rests[r] = &r
@@ -75,13 +75,13 @@ func (x *product) known(r rest) *rest {
 	return x.rests[r]
 }
 
-// key is the same for goals of the same rests, which it brings into one order.
+// key returns the same key for goals of the same rests, which it sorts.
 func (x *product) key(g goal) string {
 	var b []byte
 	for i, list := range [][]*rest{g.all, g.none} {
 		numbers := make([]uint64, len(list))
 		for k, r := range list {
-			numbers[k] = x.numbers[r] // 0 of nil
+			numbers[k] = x.numbers[r] // 0 for nil
 		}
 		slices.Sort(numbers)
 		b = binary.AppendUvarint(b, uint64(i))
@@ -92,7 +92,7 @@ func (x *product) key(g goal) string {
 	return string(b)
 }
 
-// rule is the rule of a goal.
+// rule returns the rule of a goal.
 func (x *product) rule(g goal) *expr {
 	key := x.key(g)
 	if rule := x.rules[key]; rule != nil {
@@ -121,7 +121,7 @@ func (x *product) rule(g goal) *expr {
 	return x.rules[key]
 }
 
-// steps are the characters that may come first. ends says that none needs to come.
+// steps returns the characters that may come first. ends reports whether the text may end here.
 func (x *product) steps(g goal) (steps []step, ends bool) {
 	for _, g := range x.heads(g) {
 		deny, over := x.firsts(g.none)
@@ -151,7 +151,7 @@ func (x *product) steps(g goal) (steps []step, ends bool) {
 	return steps, ends
 }
 
-// without are the parts of a step by what is left then of rests that must not match.
+// without splits a step by what then remains of rests that must not match.
 func (x *product) without(s step, deny []*rest) []step {
 	all := []step{s}
 	for _, r := range deny {
@@ -178,7 +178,7 @@ func (r *rest) isAny() bool {
 		r.e.kids[0].op == opChars && slices.Equal(r.e.kids[0].set, allChars)
 }
 
-// heads are the ways to go on with a goal: of all of its rests either a character is next, or nothing is left.
+// heads returns the ways to continue a goal: in each, either all its rests begin with a character, or nothing is left.
 func (x *product) heads(g goal) (out []goal) {
 	seen := map[string]bool{}
 	for work := []goal{g}; len(work) > 0 && x.c.err == nil; {
@@ -213,7 +213,7 @@ func (x *product) heads(g goal) (out []goal) {
 	return out
 }
 
-// firsts are the rests that begin with a character of some rests without lookaheads. ends says that one may be empty.
+// firsts returns the rests that begin with a character of rests without lookaheads. ends: one of them may be empty.
 func (x *product) firsts(work []*rest) (out []*rest, ends bool) {
 	seen := map[*rest]bool{}
 	work = slices.Clone(work)
@@ -235,7 +235,7 @@ func (x *product) firsts(work []*rest) (out []*rest, ends bool) {
 	return out, ends
 }
 
-// ways are what a rest may go on as that does not begin with a character.
+// ways returns the possible continuations of a rest that does not begin with a character.
 func (x *product) ways(r *rest) (out []*rest) {
 	switch r.e.op {
 	case opSeq:
@@ -262,7 +262,7 @@ func (x *product) ways(r *rest) (out []*rest) {
 	return out
 }
 
-// class is the characters of an expression.
+// class returns the characters of an expression.
 func (x *product) class(e *expr) *class {
 	if x.classes[e] == nil {
 		x.classes[e] = &class{set: e.set.normal()}
@@ -270,7 +270,7 @@ func (x *product) class(e *expr) *class {
 	return x.classes[e]
 }
 
-// part is what a class has with another one, and what it has without it.
+// part returns the part of a class inside another one, and the part outside it.
 func (x *product) part(a, b *class) (out [2]*class) {
 	key := [2]*class{a, b}
 	if out, known := x.parts[key]; known || !x.c.spend("pattern", 1+(len(a.set)+len(b.set))/16) {
@@ -288,7 +288,7 @@ func (x *product) part(a, b *class) (out [2]*class) {
 	return out
 }
 
-// accepts reports whether a text is what an expression matches.
+// accepts reports whether an expression matches a text.
 func (x *product) accepts(e *expr, text string) bool {
 	at := []goal{{all: x.begin([]*expr{e})}}
 	for _, r := range text {
@@ -316,10 +316,10 @@ func (e *expr) looksAhead() bool {
 	return e.op == opAhead || e.op == opNotAhead || slices.ContainsFunc(e.kids, (*expr).looksAhead)
 }
 
-// far stands for lengths without end.
+// far stands for unlimited lengths.
 const far = 2 * maxItems
 
-// lengths are the least and the most characters that an expression without rules matches.
+// lengths returns the least and the most characters that an expression without rules matches.
 func (e *expr) lengths() (least, most int) {
 	switch e.op {
 	case opChars:

@@ -7,8 +7,8 @@ import (
 	"github.com/grovellm/grove/internal/callform"
 )
 
-// property is what all parts say of a property, and whether one of them mentions it. patterns are
-// those that match its name; nil says to find out.
+// property returns what all parts say of a property, and whether one of them mentions it. patterns
+// are those that match its name; nil: to be determined.
 func (c *schemas) property(s *shape, name string, patterns []string) (all conj) {
 	matching := func(p *part) (found []conj) {
 		for i, pattern := range p.patterns {
@@ -57,13 +57,13 @@ type pair struct {
 	required bool
 }
 
-// writing is how an object is written: what stands before its first property or in the place of
-// one, between properties, and behind all, and a property whose name is given as it is, or by an
+// writing is how an object is written: the text before the first property or in its place, between
+// properties, and after all of them, and a property whose name is given directly, or by an
 // expression of its characters.
 type writing struct {
 	open, none, between, end *expr
 
-	plain bool // names stand as they are
+	plain bool // names are written unquoted
 
 	pair func(name string, value conj) *expr
 	free func(name *expr, value conj) *expr
@@ -125,12 +125,12 @@ func (c *schemas) writeObject(s *shape, w *writing) *expr {
 	return seq(c.properties(s, pairs, free, w), w.end)
 }
 
-// freeProperty is a property that no part names; nothing where there may be none. Its name is
+// freeProperty returns a property that no part names, or nothing if there may be none. Its name is
 // written without escapes, so that it cannot be a name in disguise.
 func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 	var patterns []string
 	seen := map[string]bool{}
-	asked := len(names) == 0 // a schema that names properties and says nothing of others has no others
+	asked := len(names) == 0 // a schema that names properties and is silent about others has no others
 	for _, p := range s.parts {
 		asked = asked || p.others != nil || len(p.patterns) > 0
 		for _, pattern := range p.patterns {
@@ -149,7 +149,7 @@ func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 		}
 		return w.free(name, value)
 	}
-	if w.plain { // of characters that no form has a use for
+	if w.plain { // of characters that have no function in any form
 		if value := c.property(s, "", []string{}); len(patterns)+len(s.names) == 0 {
 			return entry(notAny(names, nameChars), value)
 		}
@@ -181,7 +181,7 @@ func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 		return out
 	}
 	all := c.property(s, "", patterns)
-	for _, pattern := range patterns { // a name that one matches may match the others, so the value is what all ask for
+	for _, pattern := range patterns { // a name that matches one may match the others, so the value must satisfy all
 		if c.err != nil {
 			return out
 		}
@@ -193,7 +193,7 @@ func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 			return c.cannot("patternProperties", err.Error())
 		}
 		value := slices.Clone(all)
-		for i, p := range s.parts { // a part of which another's pattern may be
+		for i, p := range s.parts { // a part of which another's pattern may be part
 			if p.others != nil && !p.seen && !slices.Contains(p.patterns, pattern) {
 				value = append(value, *s.parts[i].others)
 			}
@@ -203,7 +203,7 @@ func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 	return out
 }
 
-// properties matches the pairs in their order, and then free ones.
+// properties matches the pairs in their order, followed by free ones.
 func (c *schemas) properties(s *shape, pairs []pair, free *expr, w *writing) *expr {
 	counted := s.least > 0 || s.most != unlimited
 	known := map[[2]int]*expr{}
@@ -220,7 +220,7 @@ func (c *schemas) properties(s *shape, pairs []pair, free *expr, w *writing) *ex
 		return w.none
 	}
 	ending := func(n int) *expr {
-		// Free names may be alike, so one of them alone counts as a further property.
+		// Free names may repeat, so only one of them counts as a further property.
 		least, most := 0, unlimited
 		if counted {
 			least = max(s.least-n, 0)

@@ -1,6 +1,6 @@
 package grammar
 
-// Sample writes a random text of the grammar, for tests. After most bytes it takes a shortest way to an end.
+// Sample writes a random text of the grammar, for tests. After most bytes, it takes a shortest way to an end.
 func (g *Grammar) Sample(intn func(n int) int, most int) (string, error) {
 	left := g.distances()
 	s, err := g.Start()
@@ -41,7 +41,7 @@ func (g *Grammar) Sample(intn func(n int) int, most int) (string, error) {
 	return "", err
 }
 
-// distances are the bytes from each node to the end of its rule, at least.
+// distances returns the least number of bytes from each node to the end of its rule.
 func (g *Grammar) distances() []int {
 	const far = 1 << 20
 	left := make([]int, len(g.nodes))
@@ -69,7 +69,7 @@ func (g *Grammar) distances() []int {
 	return left
 }
 
-// distance is the bytes to the end of the text, at least.
+// distance returns the least number of bytes to the end of the text.
 func (s *State) distance(left []int) int {
 	nearest := 1 << 30
 	if s.accepting {

@@ -11,8 +11,8 @@ import (
 	"unicode/utf16"
 )
 
-// readRegex reads a regular expression in Go's syntax. The whole text must match it. Anchors are allowed at its ends
-// alone.
+// readRegex reads a regular expression in Go's syntax, which must match the whole text. Anchors are
+// allowed only at its ends.
 func readRegex(pattern string) (*grammar, int, error) {
 	if err := checkSource(pattern); err != nil {
 		return nil, 0, err
@@ -25,13 +25,13 @@ func readRegex(pattern string) (*grammar, int, error) {
 	return g, g.add("root", e), nil
 }
 
-// regex is the expression of a pattern in Go's syntax, which the whole text must match.
+// regex returns the expression of a pattern in Go's syntax, which must match the whole text.
 func regex(pattern string) (*expr, error) {
 	return new(regexReader).read(pattern, true)
 }
 
-// schemaRegex is the expression of a pattern of a JSON schema, which a part of the text must match, in ECMAScript's
-// syntax: with lookaheads, too.
+// schemaRegex returns the expression of a JSON schema's pattern, which must match a part of the
+// text, in ECMAScript's syntax, including lookaheads.
 func schemaRegex(pattern string) (*expr, error) {
 	e, _, err := readAhead(pattern, 0)
 	return e, err
@@ -48,7 +48,7 @@ func readAhead(pattern string, depth int) (e *expr, n int, err error) {
 		return nil, 0, fmt.Errorf("lookaheads are nested more than %d deep", maxAhead)
 	}
 	r := &regexReader{search: true}
-	var rest strings.Builder // with groups for lookaheads
+	var rest strings.Builder // with groups in place of lookaheads
 	class, open := false, 0
 	atStart := strings.HasPrefix(pattern, "^")
 	for ; n < len(pattern); n++ {
@@ -103,11 +103,11 @@ func readAhead(pattern string, depth int) (e *expr, n int, err error) {
 
 // regexReader turns patterns into expressions.
 type regexReader struct {
-	search bool    // a part of the text may match
-	aheads []*expr // that groups with names of aheadName stand for
+	search bool    // the pattern may match a part of the text
+	aheads []*expr // the lookaheads that groups with names of aheadName stand for
 }
 
-// read reads a pattern. first says that it stands at the text's beginning.
+// read reads a pattern. first reports that it is at the beginning of the text.
 func (r *regexReader) read(pattern string, first bool) (*expr, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if wrong := new(syntax.Error); errors.As(err, &wrong) && wrong.Code == syntax.ErrInvalidRepeatSize {
@@ -119,7 +119,7 @@ func (r *regexReader) read(pattern string, first bool) (*expr, error) {
 	return r.convert(parsed, first, true)
 }
 
-// ahead is the lookahead that a group stands for; nil if it is a group of the pattern.
+// ahead returns the lookahead that a group stands for, or nil if it is a group of the pattern.
 func (r *regexReader) ahead(re *syntax.Regexp) *expr {
 	number, ok := strings.CutPrefix(re.Name, aheadName)
 	if n, err := strconv.Atoi(number); ok && err == nil && n >= 0 && n < len(r.aheads) {
@@ -128,11 +128,11 @@ func (r *regexReader) ahead(re *syntax.Regexp) *expr {
 	return nil
 }
 
-// convert turns a parsed pattern into an expression. first and last say that it stands at the
-// text's ends, where anchors may.
+// convert turns a parsed pattern into an expression. first and last report that it is at the
+// beginning or end of the text, where anchors are allowed.
 func (r *regexReader) convert(re *syntax.Regexp, first, last bool) (*expr, error) {
 	search := r.search
-	open := func(e *expr) *expr { // at an end that no anchor holds, other text may stand
+	open := func(e *expr) *expr { // other text may stand at an end without an anchor
 		if !search || !first && !last {
 			return e
 		}
@@ -242,7 +242,7 @@ func (r *regexReader) convert(re *syntax.Regexp, first, last bool) (*expr, error
 func beginsText(re *syntax.Regexp) bool { return re.Op == syntax.OpBeginText }
 func endsText(re *syntax.Regexp) bool   { return re.Op == syntax.OpEndText }
 
-// The ranges of ECMAScript's white space and line ends, and what lies between them.
+// The ranges of ECMAScript's white space and line ends, and the characters between them.
 const (
 	ecmaSpace = `\t-\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
 	ecmaOther = `\x{0}-\x{8}\x{e}-\x{1f}!-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}` +
@@ -250,7 +250,7 @@ const (
 	ecmaLines = `\n\r\x{2028}\x{2029}`
 )
 
-// ecma rewrites a pattern of a JSON schema, in ECMAScript's syntax, for Go.
+// ecma rewrites a JSON schema's pattern, in ECMAScript's syntax, for Go.
 func ecma(pattern string) string {
 	var b strings.Builder
 	class := false // within brackets
@@ -279,7 +279,7 @@ func ecma(pattern string) string {
 		case c == 's' || c == 'S':
 			b.WriteString(set(map[byte]string{'s': ecmaSpace, 'S': ecmaOther}[c]))
 			if rest := pattern[i+1:]; class && len(rest) > 1 && rest[0] == '-' && rest[1] != ']' {
-				b.WriteString(`\-`) // no range begins with a class
+				b.WriteString(`\-`) // a class cannot begin a range
 				i++
 			}
 		case c == 'u' && isPair(pattern[i-1:]):

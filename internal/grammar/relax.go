@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// Relaxed is what Relax makes of a schema.
+// Relaxed is the result of Relax.
 type Relaxed struct {
 	Schema string
-	Left   []string // the places of what was left out
-	Work   int      // that it took, about 10 microseconds each
+	Left   []string // the places of the omitted parts
+	Work   int      // the work it took, about 10 microseconds per unit
 }
 
-// MostWork is how much work the schemas of a request may take together.
+// MostWork is the most work that the schemas of a request may take together.
 const MostWork = 1 << 18
 
-// maxTries is how much of it the parts of a schema may take. What is left is for the whole.
+// maxTries is the share of it that the parts of a schema may take. The remainder is for the whole.
 const maxTries = MostWork / 4 * 3
 
-// Relax makes a schema of a tool's arguments one that can be held, by leaving out the parts that cannot be held,
-// each as narrow as can be. A schema that can be held stays as it is. Where finding out takes too long, parts keep
-// their type alone. It ends where it takes more work than most: a Schema whose Work is more is not to be used. The
-// end of ctx is an error.
+// Relax turns a schema of a tool's arguments into one that can be enforced, by leaving out the
+// parts that cannot be, each as small as possible. A schema that can be enforced is unchanged. If
+// finding out takes too long, parts keep only their type. It stops when the work exceeds most: a
+// Schema whose Work is more must not be used. If ctx ends, it returns an error.
 func Relax(ctx context.Context, parameters string, most int) (Relaxed, error) {
 	if parameters == "" {
 		return Relaxed{}, nil
@@ -45,7 +45,7 @@ func Relax(ctx context.Context, parameters string, most int) (Relaxed, error) {
 		r.root = o
 	}
 	root = r.relax(root, "#", 0)
-	if o, ok := root.(*object); ok && o.values["type"] == nil { // what is left of it need not say so
+	if o, ok := root.(*object); ok && o.values["type"] == nil { // the remaining schema need not state it
 		o.names, o.values = append(o.names, "type"), withValue(o.values, "type", "object")
 	}
 	text := string(appendJSON(nil, root))
@@ -62,7 +62,7 @@ type relaxer struct {
 	work, most int
 }
 
-// holds reports whether a schema can be held, as far as that is found out before all work is more than most.
+// holds reports whether a schema can be enforced, as far as this can be determined before all work exceeds most.
 func (r *relaxer) holds(text string, most int, others ...term) bool {
 	if r.ctx.Err() != nil || r.work > most {
 		return false
@@ -77,13 +77,13 @@ func (r *relaxer) holds(text string, most int, others ...term) bool {
 	return err == nil && r.work <= most
 }
 
-// spent reports whether no part is to be tried any more.
+// spent reports whether no further parts may be tried.
 func (r *relaxer) spent() bool { return r.ctx.Err() != nil || r.work > min(maxTries, r.most) }
 
-// definitions are the keywords under which a document has schemas for others.
+// definitions are the keywords under which a document keeps schemas for use by others.
 var definitions = []string{"$defs", "definitions"}
 
-// holdsPart reports whether a part of the document can be held by itself.
+// holdsPart reports whether a part of the document can be enforced by itself.
 func (r *relaxer) holdsPart(v any) bool {
 	o, ok := v.(*object)
 	if !ok {
@@ -99,10 +99,10 @@ func (r *relaxer) holdsPart(v any) bool {
 	return r.holds(string(appendJSON(nil, alone)), min(maxTries, r.most))
 }
 
-// mostPlace bounds the bytes of a place that is told.
+// mostPlace limits the bytes of a place that is reported.
 const mostPlace = 256
 
-// below is the place of a part of what stands at a place.
+// below returns the place of a part within a place.
 func below(at, part string) string {
 	if len(at)+len(part) >= mostPlace {
 		return strings.TrimSuffix(at, "/...") + "/..."
@@ -110,7 +110,7 @@ func below(at, part string) string {
 	return at + "/" + part
 }
 
-// withValue is a copy of an object's values with one more.
+// withValue returns a copy of an object's values with one more.
 func withValue(values map[string]any, name string, v any) map[string]any {
 	out := make(map[string]any, len(values)+1)
 	for k, old := range values {
@@ -122,8 +122,8 @@ func withValue(values map[string]any, name string, v any) map[string]any {
 	return out
 }
 
-// relax makes a schema one that can be held: by relaxing the schemas within it, and where that is
-// not enough by leaving out its keywords, the first of those that help.
+// relax turns a schema into one that can be enforced: by relaxing the schemas within it, and if
+// that is not enough, by leaving out keywords, the first that helps.
 func (r *relaxer) relax(v any, at string, depth int) any {
 	o, ok := v.(*object)
 	if !ok || depth > maxDepth || r.holdsPart(o) {
@@ -164,7 +164,7 @@ func (r *relaxer) relax(v any, at string, depth int) any {
 	if r.spent() || r.holdsPart(out) {
 		return out
 	}
-	for _, name := range slices.Backward(out.names) { // one keyword less
+	for _, name := range slices.Backward(out.names) { // without one keyword
 		if !slices.Contains(removable, name) || r.spent() {
 			continue
 		}
@@ -190,7 +190,7 @@ func (r *relaxer) relax(v any, at string, depth int) any {
 	return kept
 }
 
-// typeAlone is a schema without all but its type, which may be a list of types.
+// typeAlone returns a schema with only its type, which may be a list of types.
 func (o *object) typeAlone() *object {
 	kept := &object{nil, map[string]any{}}
 	list, ok := o.values["type"].([]any)
@@ -206,7 +206,7 @@ func (o *object) typeAlone() *object {
 	return kept
 }
 
-// removable are the keywords but type that say something of values. To leave out another one changes nothing.
+// removable are the keywords, except type, that restrict values. Leaving out any other changes nothing.
 var removable = strings.Fields("$ref $dynamicRef $recursiveRef $id $anchor $dynamicAnchor const enum allOf anyOf oneOf" +
 	" not if then else minimum exclusiveMinimum maximum exclusiveMaximum multipleOf minLength minItems minProperties" +
 	" maxLength maxItems maxProperties pattern format uniqueItems contains minContains maxContains prefixItems items" +

@@ -12,9 +12,9 @@ import (
 )
 
 // JSONSchema compiles a JSON schema (draft 2020-12). Every text of the grammar is a JSON value on
-// one line, with ", " and ": " between its parts, that the schema accepts. The grammar need not
-// have all such values; docs/serve.md says what it leaves out. A schema that cannot be honoured is
-// refused, by the keyword and its place.
+// one line, with ", " and ": " between its parts, that the schema accepts. The grammar may lack
+// some such values; docs/serve.md lists them. A schema that cannot be honoured is refused, with the
+// keyword and its place.
 func JSONSchema(source string) (*Grammar, error) {
 	g, root, err := readSchema(source)
 	if err != nil {
@@ -33,7 +33,7 @@ func newSchemas() *schemas {
 	return &schemas{notation: callform.JSON, most: maxApplied, shared: map[string]int{}, patterns: map[string]pattern{}}
 }
 
-// read adds the rules of a document, and returns that of its values that the other schemas accept too.
+// read adds the rules of a document, and returns the rule of those of its values that the other schemas also accept.
 func (c *schemas) read(source string, others ...term) (int, error) {
 	if err := c.open(source); err != nil {
 		return 0, err
@@ -59,7 +59,7 @@ func (c *schemas) open(source string) error {
 	return nil
 }
 
-// place is a schema and where it stands.
+// place is a schema and its location.
 type place struct {
 	schema any
 	at     string // JSON pointer
@@ -87,7 +87,7 @@ func (p place) sub(v any, names ...string) place {
 	return place{v, at, base, enter(p.scope, base)}
 }
 
-// enter adds a base to a scope. Where it stands already, the first place counts.
+// enter adds a base to a scope. If it is already there, the first place counts.
 func enter(scope string, base *url.URL) string {
 	text := base.String() + " "
 	if strings.Contains(" "+scope, " "+text) {
@@ -110,7 +110,7 @@ type schemas struct {
 	g        grammar
 	notation callform.Notation
 	root     place
-	known    map[string]int // rules of conjunctions
+	known    map[string]int // rules for conjunctions
 	shared   map[string]int // rules that all documents share
 	patterns map[string]pattern
 	ids      map[string]place // schemas that have an $id or an anchor
@@ -121,19 +121,19 @@ type schemas struct {
 	work     int   // shapes that schemas were applied to
 	most     int   // that they may be applied to
 	denying  int   // depth of negations
-	skipped  bool  // a keyword was met that is not known how to violate
-	others   bool  // other values may do than those of a pattern that cannot be held
-	left     error // says which were left out
+	skipped  bool  // a keyword was found that cannot be violated
+	others   bool  // values other than those of an unenforceable pattern will do
+	left     error // names those left out
 	err      error
 }
 
-// Bounds of a schema's expansion.
+// Limits of a schema's expansion.
 const (
 	maxShapes  = 1 << 10
 	maxRules   = 1 << 13
-	maxPaired  = 1 << 14 // more of them, of products of patterns
-	maxApplied = 1 << 17 // shapes that schemas are applied to; they take about a second
-	maxItems   = 1 << 12 // of the bounds of arrays, objects and strings
+	maxPaired  = 1 << 14 // more rules, for products of patterns
+	maxApplied = 1 << 17 // shapes to which schemas are applied; they take about a second
+	maxItems   = 1 << 12 // limit of the bounds of arrays, objects and strings
 )
 
 func (c *schemas) fail(p place, keyword, format string, args ...any) {
@@ -142,8 +142,8 @@ func (c *schemas) fail(p place, keyword, format string, args ...any) {
 	}
 }
 
-// spend counts work, in shapes that schemas are applied to. It returns false where it is too much,
-// or something else was wrong.
+// spend counts work, in shapes to which schemas are applied. It returns false if there is too much,
+// or if there was another error.
 func (c *schemas) spend(keyword string, work int) bool {
 	c.work += work
 	if c.work > c.most && c.err == nil {
@@ -152,7 +152,7 @@ func (c *schemas) spend(keyword string, work int) bool {
 	return c.err == nil
 }
 
-// crowded fails where a keyword makes too many alternatives.
+// crowded fails if a keyword makes too many alternatives.
 func (c *schemas) crowded(p place, keyword string, n int) bool {
 	if n > maxShapes {
 		c.fail(p, keyword, "there are more than %d combinations of alternatives", maxShapes)
@@ -160,7 +160,7 @@ func (c *schemas) crowded(p place, keyword string, n int) bool {
 	return c.err != nil
 }
 
-// full fails where there are more rules than an automaton may have states.
+// full fails if there are more rules than an automaton may have states.
 func (c *schemas) full() bool {
 	if len(c.g.rules) > maxNodes && c.err == nil {
 		c.err = errStates
@@ -168,7 +168,7 @@ func (c *schemas) full() bool {
 	return c.err != nil
 }
 
-// register notes the schemas that have an $id or an $anchor.
+// register records the schemas that have an $id or an $anchor.
 func (c *schemas) register(p place) {
 	switch v := p.schema.(type) {
 	case []any:
@@ -244,7 +244,7 @@ func (c *schemas) resolve(p place, keyword, ref string) (place, bool) {
 	return found, true
 }
 
-// value is the rule of the values that all schemas of a conjunction accept.
+// value returns the rule of the values that all schemas of a conjunction accept.
 func (c *schemas) value(all conj) int {
 	var keys []string
 	for _, t := range all {
@@ -289,10 +289,10 @@ func (c *schemas) value(all conj) int {
 	return rule
 }
 
-// ref is value as an expression.
+// ref returns value as an expression.
 func (c *schemas) ref(all conj) *expr { return refer(c.value(all)) }
 
-// shapes are the alternatives of a conjunction.
+// shapes returns the alternatives of a conjunction.
 func (c *schemas) shapes(all conj) []*shape {
 	list := universe()
 	for _, t := range all {
@@ -307,7 +307,7 @@ func (c *schemas) shapes(all conj) []*shape {
 	})
 }
 
-// number reads a keyword that is a number.
+// number reads a keyword whose value is a number.
 func (c *schemas) number(p place, keyword string, v any) *big.Rat {
 	text := fmt.Sprint(v)
 	if _, exponent, ok := strings.Cut(strings.ToLower(text), "e"); ok && len(exponent) > 4 {
@@ -322,7 +322,7 @@ func (c *schemas) number(p place, keyword string, v any) *big.Rat {
 	return n
 }
 
-// count reads a keyword that is a whole number of 0 or more.
+// count reads a keyword whose value is an integer of 0 or more.
 func (c *schemas) count(p place, keyword string, v any) int {
 	n := c.number(p, keyword, v)
 	if c.err == nil && (!n.IsInt() || n.Sign() < 0) {
@@ -330,7 +330,7 @@ func (c *schemas) count(p place, keyword string, v any) int {
 	}
 	if !n.IsInt() || !n.Num().IsInt64() || n.Num().Int64() > maxItems {
 		if strings.HasPrefix(keyword, "max") {
-			return maxItems // a text that is shorter than allowed is allowed
+			return maxItems // a shorter text than allowed is still allowed
 		}
 		c.fail(p, keyword, "want at most %d", maxItems)
 		return 0

@@ -12,20 +12,20 @@ import (
 	"unicode/utf8"
 )
 
-// shape is a set of values of one type: what a schema comes to when its alternatives are told
-// apart. Schemas within it are not expanded yet.
+// shape is a set of values of one type: the result of separating a schema's alternatives. Schemas
+// within it are not yet expanded.
 type shape struct {
 	kind  kind
-	value *string // the only value, as JSON: of strings, numbers, true, false and null
+	value *string // the only value, as JSON: for strings, numbers, true, false and null
 
 	number   bounds
 	whole    bool
-	broken   bool       // numbers that are not whole
+	broken   bool       // only numbers that are not integers
 	multiple []*big.Rat // the number is a multiple of each
 
-	least, most int // characters, items or properties; most is unlimited for no limit
+	least, most int // characters, items or properties; most is unlimited if there is no limit
 	pattern     []string
-	unlike      []string // patterns that it does not match
+	unlike      []string // patterns that must not match
 	format      string
 	excluded    []string // strings, decoded
 
@@ -48,19 +48,19 @@ const (
 	isObject kind = "object"
 )
 
-// part is what one schema says of the properties of an object or of the items of an array.
+// part is what one schema requires of the properties of an object or of the items of an array.
 type part struct {
 	names    []string // of properties, in order
 	kids     []conj   // of named properties; of the first items
 	patterns []string
 	matching []conj
-	others   *term // of all others; nil: says nothing
-	unseen   int   // with seen: others goes for what no part from this one on, up to here, mentions
+	others   *term // of all others; nil: no requirement
+	unseen   int   // with seen: others applies to whatever no part from this one up to here mentions
 	seen     bool
 	denied   bool // from a negation: it mentions nothing
 }
 
-// contained says that least to most items satisfy a schema.
+// contained requires that least to most items satisfy a schema.
 type contained struct {
 	term
 	least, most int
@@ -88,7 +88,7 @@ func (s *shape) clone() *shape {
 	return &n
 }
 
-// key is the same for shapes that are the same. scoped says that the scopes of schemas matter.
+// key returns the same key for equal shapes. scoped reports that the scopes of schemas matter.
 func (s *shape) key(scoped bool) string {
 	var b strings.Builder
 	terms := func(all conj) {
@@ -149,7 +149,7 @@ func (s *shape) atMost(n int) {
 	}
 }
 
-// intersect is what two shapes have in common; nil for nothing. Parts of b keep their order behind those of a.
+// intersect returns the values that two shapes share; nil if there are none. Parts of b follow those of a, in order.
 func intersect(a, b *shape) *shape {
 	if a.kind != b.kind || a.value != nil && b.value != nil && !sameScalar(*a.value, *b.value) {
 		return nil
@@ -197,7 +197,7 @@ func sameScalar(a, b string) bool {
 	return ok && also && x.Cmp(y) == 0
 }
 
-// impossible reports what can be seen of a shape to have no values.
+// impossible reports whether a shape visibly has no values.
 func (c *schemas) impossible(s *shape) bool {
 	if s.most != unlimited && s.least > s.most || s.whole && s.broken {
 		return true
@@ -230,15 +230,15 @@ func (c *schemas) impossible(s *shape) bool {
 	return false
 }
 
-// pattern is a pattern that was compiled, and about how many instructions it has. re is nil where it is none, or has
-// lookaheads: then ahead is not.
+// pattern is a compiled pattern, and its approximate number of instructions. re is nil if the
+// pattern is invalid, or has lookaheads: then ahead is set.
 type pattern struct {
 	re    *regexp.Regexp
 	ahead *expr
 	size  int
 }
 
-// matches reports whether a pattern matches somewhere in a text.
+// matches reports whether a pattern matches anywhere in a text.
 func (c *schemas) matches(source, text string) bool {
 	p, known := c.patterns[source]
 	if !known {
@@ -260,7 +260,7 @@ func (c *schemas) matches(source, text string) bool {
 	return c.spend("pattern", 1+p.size*len(text)/256) && p.re != nil && p.re.MatchString(text)
 }
 
-// size is about how many instructions a pattern has.
+// size returns the approximate number of instructions in a pattern.
 func size(re *syntax.Regexp) int {
 	n := 1
 	if re.Op == syntax.OpLiteral {
@@ -275,7 +275,7 @@ func size(re *syntax.Regexp) int {
 	return n
 }
 
-// apply narrows shapes to what a schema accepts, or denies.
+// apply narrows shapes to the values that a schema accepts, or denies.
 func (c *schemas) apply(list []*shape, t term) []*shape {
 	c.depth++
 	if c.depth > maxDepth {
@@ -328,7 +328,7 @@ func only(list []*shape, kinds ...kind) []*shape {
 	return slices.DeleteFunc(slices.Clone(list), func(s *shape) bool { return !slices.Contains(kinds, s.kind) })
 }
 
-// terms are the schemas of a list.
+// terms returns the schemas in a list.
 func (c *schemas) terms(p place, keyword string, v any) (list []term) {
 	all, ok := v.([]any)
 	if !ok || len(all) == 0 {
@@ -342,7 +342,7 @@ func (c *schemas) terms(p place, keyword string, v any) (list []term) {
 
 func (t term) negated() term { return term{t.place, !t.not} }
 
-// either is the union of what several ways make of shapes.
+// either returns the union of the results of several ways to narrow shapes.
 func either(list []*shape, ways ...func([]*shape) []*shape) (out []*shape) {
 	for _, way := range ways {
 		out = append(out, way(clones(list))...)
@@ -373,7 +373,7 @@ func (c *schemas) constant(list []*shape, p place, v any) []*shape {
 	return out
 }
 
-// constant is a schema of a value alone. The places of its parts begin with its own, so that is short.
+// constant returns a schema for a single value. The places of its parts begin with its own, so that is short.
 func (p place) constant(v any) place {
 	text := jsonText(v)
 	if len(text) > 2*sha256.Size {
@@ -399,7 +399,7 @@ func kindOf(v any) kind {
 	return isNumber
 }
 
-// structure is a schema of an object or list alone.
+// structure returns a schema for a single object or list.
 func structure(v any) *object {
 	o := &object{values: map[string]any{}}
 	set := func(name string, v any) { o.names, o.values[name] = append(o.names, name), v }

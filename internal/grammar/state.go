@@ -7,24 +7,24 @@ import (
 	"sync"
 )
 
-// Grammar is a compiled grammar, expression or schema. Its methods may be called from any number of goroutines.
+// Grammar is a compiled grammar, expression or schema. Its methods are safe for concurrent use.
 type Grammar struct {
 	nodes   []node
 	start   []int32 // of rules
 	root    int32
 	thought [2]int     // the nodes of reasoning
-	class   [256]uint8 // bytes of one class have the same edges everywhere
+	class   [256]uint8 // bytes in the same class have the same edges everywhere
 	example []byte     // a byte of each class
-	single  []bool     // the class has one byte
+	single  []bool     // whether the class has only one byte
 
 	mu         sync.Mutex
 	generation int               // of the tables below
-	states     map[string]*State // by configurations
+	states     map[string]*State // by their configurations
 	frames     map[config]*frame
 	ids        uint32
 	masks      map[*Vocab]map[*State]*Mask
 
-	visits  int    // of the call under way
+	visits  int    // of the current call
 	key     []byte // scratch
 	seen    map[config]bool
 	work    []config
@@ -38,27 +38,27 @@ type frame struct {
 	up   *frame
 }
 
-// config is a node and the stack of the calls that are open; the outermost rule has none.
+// config is a node and the stack of open calls; the outermost rule has none.
 type config struct {
 	node  int32
 	stack *frame
 }
 
-// State is a place in texts of a grammar. It never changes, except for what is remembered of its transitions.
+// State is a place in texts of a grammar. It never changes, except for its cached transitions.
 type State struct {
 	grammar    *Grammar
 	configs    []config
 	current    []config // configs, with stacks of the generation
 	accepting  bool
-	thinking   bool // reasoning may go on
+	thinking   bool // reasoning may continue
 	generation int
 	to         []*State // by class; nil: not known yet
 	forced     []byte
-	known      bool // forced is known
+	known      bool // forced has been computed
 }
 
-// Bounds of what is remembered, and of a state. Everything remembered is dropped when a bound is
-// reached: it can be computed again.
+// Limits of the caches, and of a state. When a limit is reached, everything cached is dropped: it
+// can be computed again.
 const (
 	maxStates   = 1 << 12
 	maskMemory  = 4 << 20 // bytes
@@ -67,7 +67,7 @@ const (
 	maxForced   = 512 // bytes
 	frameMemory = 1 << 16
 
-	// Of one mask or token: a hostile grammar must not hold up other requests. They take about half a second and 50 MB.
+	// Per mask or token: a hostile grammar must not delay other requests. They take about half a second and 50 MB.
 	maxWork      = 1 << 22
 	maxNewStates = 16 * maxStates
 )
@@ -94,7 +94,7 @@ func (g *Grammar) classify() {
 	}
 }
 
-// reset drops what is remembered.
+// reset drops the caches.
 func (g *Grammar) reset() {
 	g.generation++
 	g.states = map[string]*State{}
@@ -103,7 +103,7 @@ func (g *Grammar) reset() {
 	g.seen = map[config]bool{}
 }
 
-// push returns the stack with a further return node. Equal stacks are one pointer.
+// push returns the stack with one more return node. Equal stacks are the same pointer.
 func (g *Grammar) push(ret int32, up *frame) *frame {
 	key := config{ret, up}
 	f := g.frames[key]
@@ -115,7 +115,7 @@ func (g *Grammar) push(ret int32, up *frame) *frame {
 	return f
 }
 
-// restack returns the configurations with stacks that are remembered now, so that equal stacks are one pointer again.
+// restack returns the configurations with stacks from the current cache, where equal stacks are the same pointer.
 func (g *Grammar) restack(configs []config) []config {
 	same := map[*frame]*frame{nil: nil}
 	var stack func(f *frame) *frame
@@ -132,10 +132,10 @@ func (g *Grammar) restack(configs []config) []config {
 	return current
 }
 
-// Start is the state before any text.
+// Start returns the state before any text.
 func (g *Grammar) Start() (*State, error) { return g.after(nil) }
 
-// after is the state after a beginning of a text.
+// after returns the state after the beginning of a text.
 func (g *Grammar) after(text []byte) (*State, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -148,7 +148,7 @@ func (g *Grammar) after(text []byte) (*State, error) {
 	return g.walk(s, text)
 }
 
-// closure is the state of the pending configurations and of those that they reach without a byte.
+// closure returns the state of the pending configurations and those that they reach without a byte.
 func (g *Grammar) closure() (*State, error) {
 	clear(g.seen)
 	g.work = append(g.work[:0], g.pending...)
@@ -171,7 +171,7 @@ func (g *Grammar) closure() (*State, error) {
 			accepting = true
 		case c.node == end:
 			g.work = append(g.work, config{c.stack.node, c.stack.up})
-		case n.call != none && n.ret == end: // a call at the end of a rule needs no return
+		case n.call != none && n.ret == end: // a call at the end of a rule need not return
 			g.work = append(g.work, config{g.start[n.call], c.stack})
 		case n.call != none:
 			g.work = append(g.work, config{g.start[n.call], g.push(n.ret, c.stack)})
@@ -219,9 +219,9 @@ func (g *Grammar) intern(configs []config, accepting bool) *State {
 	return s
 }
 
-// step is the state after a byte; dead if the byte is not allowed.
+// step returns the state after a byte, or dead if the byte is not allowed.
 func (g *Grammar) step(s *State, b byte) (*State, error) {
-	if s.generation != g.generation { // forget what keeps older states in memory
+	if s.generation != g.generation { // drop references that keep older states in memory
 		s.to = nil
 		s.current = g.restack(s.configs)
 		s.generation = g.generation
@@ -252,7 +252,7 @@ func (g *Grammar) step(s *State, b byte) (*State, error) {
 	return next, nil
 }
 
-// trim begins a call. It drops what is remembered when that is much.
+// trim begins a call. It drops the caches if they are large.
 func (g *Grammar) trim() {
 	g.visits = 0
 	if len(g.states) > maxStates || len(g.frames) > frameMemory {
@@ -260,7 +260,7 @@ func (g *Grammar) trim() {
 	}
 }
 
-// walk is the state after some bytes; dead if they are not allowed.
+// walk returns the state after some bytes, or dead if they are not allowed.
 func (g *Grammar) walk(s *State, text []byte) (*State, error) {
 	for _, b := range text {
 		if s == dead {
@@ -275,7 +275,7 @@ func (g *Grammar) walk(s *State, text []byte) (*State, error) {
 	return s, nil
 }
 
-// Accepts reports whether the whole text is one of the grammar's.
+// Accepts reports whether the whole text matches the grammar.
 func (g *Grammar) Accepts(text string) (bool, error) {
 	s, err := g.Start()
 	if err != nil {
@@ -293,8 +293,8 @@ func (s *State) Accepting() bool { return s.accepting }
 // Complete reports whether the text can only end here.
 func (s *State) Complete() bool { return s.accepting && len(s.configs) == 0 }
 
-// Forced is the text that must follow: as long as the text may not end and one byte alone is
-// allowed. At most maxForced bytes.
+// Forced returns the text that must follow: as long as the text may not end and only one byte is
+// allowed, up to maxForced bytes.
 func (g *Grammar) Forced(s *State) ([]byte, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/callform"
 )
 
-// ToolError says that the arguments of a tool cannot be held to its schema.
+// ToolError reports that the arguments of a tool cannot be held to its schema.
 type ToolError struct {
 	Tool string
 	Err  error
@@ -18,27 +18,27 @@ type ToolError struct {
 func (e *ToolError) Error() string { return fmt.Sprintf("the parameters of %s: %v", e.Tool, e.Err) }
 func (e *ToolError) Unwrap() error { return e.Err }
 
-// Source is what an output must match: one of the first three fields is set, or calls of tools are allowed.
+// Source defines what an output must match: one of the first three fields is set, or calls of tools are allowed.
 type Source struct {
 	Grammar, JSONSchema, Regex string
 
-	// With Form, the output is text and calls of tools, or calls and what JSONSchema or Regex say.
+	// With Form, the output is text and calls of tools, or calls and text that matches JSONSchema or Regex.
 	Tools  []Tool
 	Form   *callform.Form // how the model writes a call
 	Must   bool           // at least one call, and no other text
 	Single bool           // at most one call
 
-	// Thinking lets the output begin with reasoning between Marks. ThinkingNow says that
-	// it has begun in the prompt. Where nothing but Thinking is set, any text may follow; where
-	// nothing is set, the output is text without reasoning.
+	// Thinking lets the output begin with reasoning between Marks. ThinkingNow means that it has
+	// begun in the prompt. If only Thinking is set, any text may follow; if nothing is set, the
+	// output is text without reasoning.
 	Thinking, ThinkingNow bool
 	Marks                 callform.Marks
-	NoThought             bool // nothing stands in the form's channel of reasoning
+	NoThought             bool // the form's channel of reasoning is empty
 
 	closed bool // the reasoning ends after a character
 }
 
-// Closed is the source of the last character of reasoning that is cut off, and of what follows.
+// Closed returns the source for the last character of reasoning that is cut off, and for the text after it.
 func (s Source) Closed() *Source {
 	s.Thinking = true
 	s.ThinkingNow = true
@@ -52,12 +52,12 @@ type Tool struct {
 	Parameters string // empty for any object
 }
 
-// Compile makes the automaton of what the source says.
+// Compile builds the automaton of the source.
 func (s *Source) Compile() (*Grammar, error) {
 	var g *grammar
 	var root int
 	var err error
-	begun := nothing() // a call within reasoning, which ends it
+	begun := nothing() // a call within reasoning, which it ends
 	switch {
 	case s.Form != nil:
 		g, root, begun, err = s.readTools()
@@ -101,10 +101,10 @@ func (s *Source) Compile() (*Grammar, error) {
 	return g.compile(root)
 }
 
-// special begins and ends the name of a control token in a vocabulary. No text has this byte.
+// special begins and ends the name of a control token in a vocabulary. This byte never occurs in text.
 const special = 0xff
 
-// ControlPiece is the text of a control token in a vocabulary: grammars that do not name the token never allow it.
+// ControlPiece returns the text of a control token in a vocabulary: only grammars that name the token allow it.
 func ControlPiece(name string) []byte {
 	return append(append([]byte{special}, name...), special)
 }
@@ -189,10 +189,10 @@ func (g *grammar) without(least int, words ...string) *expr {
 	return refer(rules[place{"", least}])
 }
 
-// space is white space before and behind calls, which templates write and models may leave out.
+// space matches white space before and after calls, which templates write and models may leave out.
 func space(most int) *expr { return repeat(oneOf(" \n"), 0, most) }
 
-// readTools makes the grammar of text and calls. within is calls that begin within reasoning, if they may.
+// readTools makes the grammar of text and calls. within is the calls that may begin within reasoning, if any.
 func (s *Source) readTools() (g *grammar, root int, within *expr, err error) {
 	f := s.Form
 	c := newSchemas()

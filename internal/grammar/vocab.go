@@ -10,12 +10,12 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// VocabOf is the vocabulary of a model with so many tokens.
+// VocabOf returns the vocabulary of a model with size tokens.
 func VocabOf(t *tokenizer.Tokenizer, size int) *Vocab { return NewVocab(pieces(t, size)) }
 
-// pieces are the texts that tokens add to an output, nil for those that add none or end it. Control
-// tokens have texts that only a grammar with their names has. A token that changes the text of the
-// token behind it counts as none.
+// pieces returns the texts that tokens add to an output, nil for those that add none or end it. The
+// text of a control token is allowed only by a grammar that names it. A token that changes the text
+// of the next token counts as adding none.
 func pieces(t *tokenizer.Tokenizer, vocab int) [][]byte {
 	spaced := int32(-1)
 	list := make([][]byte, vocab)
@@ -30,7 +30,7 @@ func pieces(t *tokenizer.Tokenizer, vocab int) [][]byte {
 		if piece := t.Piece(id); piece != "" {
 			list[id] = []byte(piece)
 		}
-		if bytes.IndexByte(list[id], special) >= 0 { // which begins the names of control tokens
+		if bytes.IndexByte(list[id], special) >= 0 { // reserved for the names of control tokens
 			list[id] = nil
 			continue
 		}

@@ -236,7 +236,7 @@ func (l *Heads) FrequentTokens(n int, text *Corpus) []int32 {
 // Params returns the head's parameters.
 func (l *Heads) Params() *autograd.Params { return l.over.Params }
 
-// Pack makes the head compute with its parameters as they stand.
+// Pack makes the head compute with its current parameters.
 func (l *Heads) Pack() { l.over.Pack() }
 
 // Fingerprint identifies recipe, target and texts.
