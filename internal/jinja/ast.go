@@ -1,7 +1,7 @@
 package jinja
 
-// The tree of a template. Expressions and statements are pointers to the types below, or for a
-// constant the value in a constant.
+// The tree of a template. Expressions and statements are pointers to the types below; a constant's
+// value is in a constant.
 
 type (
 	expr any
@@ -32,7 +32,7 @@ type (
 		fn   expr
 		args *signature
 	}
-	filter struct { // x|name(args); x is nil for what a block captured
+	filter struct { // x|name(args); x is nil for the text captured by a block
 		line int
 		x    expr
 		name string
@@ -68,7 +68,7 @@ type (
 	dict   struct{ keys, values []expr }
 )
 
-// signature is what a call passes.
+// signature is the arguments that a call passes.
 type signature struct {
 	positional     []expr
 	names          []string
@@ -76,7 +76,7 @@ type signature struct {
 	spread, mapped expr // *args and **kwargs, or nil
 }
 
-// parameters are those of a macro or a call block. Defaults belong to the last ones.
+// parameters are those of a macro or a call block. Defaults belong to the last parameters.
 type parameters struct {
 	names    []string
 	defaults []expr
@@ -102,7 +102,7 @@ type (
 		filter expr // or nil
 		body   []stmt
 	}
-	branch struct { // if: the first arm that is true, or no
+	branch struct { // if: the first arm that is true, or otherwise no
 		tests  []expr
 		bodies [][]stmt
 		no     []stmt
@@ -138,5 +138,5 @@ type (
 	nextTurn   struct{}
 )
 
-// uses says which special variables a macro's body reads.
+// uses records which special variables a macro's body reads.
 type uses struct{ caller, varargs, kwargs bool }

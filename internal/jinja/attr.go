@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// attribute is x.name: what Python's getattr finds, and else x[name].
+// attribute returns x.name: the result of Python's getattr, or else x[name].
 func (r *run) attribute(x Value, name string) Value {
 	if v, ok := r.getattr(x, name); ok {
 		return v
@@ -19,7 +19,7 @@ func (r *run) attribute(x Value, name string) Value {
 	return missing(x, name)
 }
 
-// element is x[key]: an element, and else an attribute.
+// element returns x[key]: an element, or else an attribute.
 func (r *run) element(x, key Value) Value {
 	if v, ok := r.getitem(x, key); ok {
 		return v
@@ -39,7 +39,7 @@ func missing(x, key Value) Value {
 	return &Undefined{fmt.Sprintf("a %s has no such element", typeName(x))}
 }
 
-// getitem is Python's x[key]. ok is false where Python raises a TypeError or a LookupError.
+// getitem is Python's x[key]. ok is false if Python raises a TypeError or a LookupError.
 func (r *run) getitem(x, key Value) (v Value, ok bool) {
 	switch x := x.(type) {
 	case *Undefined:
@@ -69,13 +69,13 @@ func (r *run) getitem(x, key Value) (v Value, ok bool) {
 	return at(i), true
 }
 
-// changing are the methods that the sandbox keeps from templates: they would change the value.
+// changing lists the methods that the sandbox withholds from templates because they would change the value.
 var changing = map[string][]string{
 	"list": {"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"},
 	"dict": {"clear", "pop", "popitem", "setdefault", "update"},
 }
 
-// getattr is Python's, within the sandbox. ok is false where x has no such attribute.
+// getattr is Python's, within the sandbox. ok is false if x has no such attribute.
 func (r *run) getattr(x Value, name string) (v Value, ok bool) {
 	r.spend(len(name), 0)
 	if ns, ok := x.(*namespace); ok {
@@ -121,7 +121,7 @@ func method(call func(r *run, a *arguments) Value) *function {
 	}}
 }
 
-// unsupported is a method that Python has, and whose call is refused.
+// unsupported returns a method that Python has, but whose call is refused.
 func unsupported(name string) *function {
 	return method(func(r *run, _ *arguments) Value {
 		r.fail("%s is not supported", name)
@@ -226,7 +226,7 @@ func (r *run) indexOf(x Value, a *arguments) Value {
 	return nil
 }
 
-// window is where to look between start and stop, which may be absent, in n elements.
+// window returns the range to search, between start and stop, either of which may be absent, in n elements.
 func (r *run) window(n int, start, stop Value) (first, last int) {
 	bound := func(v Value, otherwise int) int {
 		v = or(v, nil)
@@ -323,7 +323,7 @@ func (l *loop) attribute(r *run, name string) (Value, bool) {
 	return nil, false
 }
 
-// change reports whether values differ from those of the call before.
+// change reports whether values differ from those of the previous call.
 func (l *loop) change(r *run, a *arguments) Value {
 	if len(a.names) > 0 {
 		r.fail("changed takes no arguments by name")

@@ -96,7 +96,7 @@ func (r *run) put(d *Dict, key, v Value) {
 	d.put(r.key(key), key, v)
 }
 
-// key is the hash of what is to be a key.
+// key returns the hash of a value used as a key.
 func (r *run) key(v Value) string {
 	r.walk(v)
 	h, ok := hash(v)
@@ -148,7 +148,7 @@ func (r *run) compare(op string, x, y Value) bool {
 	return r.ordered(op, x, y)
 }
 
-// arguments are those of one call. Keyword arguments keep their order.
+// arguments are the arguments of one call. Keyword arguments keep their order.
 type arguments struct {
 	positional []Value
 	names      []string
@@ -176,7 +176,7 @@ func (r *run) arguments(sig *signature, s *scope) *arguments {
 	a.names = append([]string(nil), a.names...)
 	for i, key := range d.keys {
 		name, ok := text(key)
-		r.spend(16+len(name)+8*len(a.names), 32) // has goes through the names
+		r.spend(16+len(name)+8*len(a.names), 32) // has scans the names
 		if !ok || a.has(name) {
 			r.fail("** has a key that is no name, or that is an argument already")
 		}
@@ -187,7 +187,7 @@ func (r *run) arguments(sig *signature, s *scope) *arguments {
 
 func (a *arguments) has(name string) bool { return slices.Contains(a.names, name) }
 
-// call calls what an expression names. caller is the macro of a call block, or nil.
+// call calls the value that an expression names. caller is the macro of a call block, or nil.
 func (r *run) call(c *call, s *scope, caller *macro) Value {
 	fn := r.eval(c.fn, s)
 	a := r.arguments(c.args, s)
@@ -243,11 +243,11 @@ func (r *run) test(name string, x Value, a *arguments) bool {
 	return f(r, x, a)
 }
 
-// absent is an argument that is not given.
+// absent is an argument that was not given.
 type absent struct{}
 
-// take gives arguments to parameters, as Python does. The name of one that may be absent ends with
-// "?", and that of one that takes no keyword begins with "/".
+// take assigns arguments to parameters, as Python does. The name of a parameter that may be absent
+// ends with "?", and that of a positional-only one begins with "/".
 func (r *run) take(what string, a *arguments, params ...string) []Value {
 	got := make([]Value, len(params))
 	if len(a.positional) > len(params) {
@@ -292,7 +292,7 @@ func trimParam(p string) string {
 	return p
 }
 
-// or is an argument, or what it is where it is absent.
+// or returns an argument, or otherwise if it is absent.
 func or(v, otherwise Value) Value {
 	if _, ok := v.(absent); ok {
 		return otherwise

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A Template may be rendered by any number of goroutines.
+// A Template is safe for concurrent rendering.
 type Template struct{ body []stmt }
 
-// Compile reads a template.
+// Compile parses a template.
 func Compile(source string) (*Template, error) {
 	body, err := parse(source)
 	if err != nil {
@@ -18,7 +18,7 @@ func Compile(source string) (*Template, error) {
 	return &Template{body}, nil
 }
 
-// Render runs the template with variables. now is what strftime_now tells.
+// Render runs the template with variables. now is the time used by strftime_now.
 func (t *Template) Render(vars map[string]Value, now time.Time) (text string, err error) {
 	defer catch(&err)
 	r := &run{now: now, line: 1, meter: meter{maxWork: maxWork, maxMade: maxMade}}
@@ -33,10 +33,10 @@ type run struct {
 	now  time.Time
 	top  *scope
 	out  *strings.Builder
-	line int // of what runs
+	line int // of the running statement
 }
 
-// scope has variables; those of its parents are seen through it. Names that start with a space are
+// scope has variables, and gives access to those of its parents. Names that start with a space are
 // the evaluator's own.
 type scope struct {
 	vars   map[string]Value
@@ -61,7 +61,7 @@ func (s *scope) get(name string) (Value, bool) {
 	return nil, false
 }
 
-const blockText = " block" // the variable that holds what a block captured
+const blockText = " block" // the variable that holds the text captured by a block
 
 // fail ends the rendering with an error that names the line.
 func (r *run) fail(format string, args ...any) { fail(r.line, format, args...) }
@@ -71,7 +71,7 @@ func (r *run) write(s string) {
 	r.out.WriteString(s)
 }
 
-// captured returns what a function writes.
+// captured returns the text that a function writes.
 func (r *run) captured(f func()) string {
 	out := r.out
 	r.out = &strings.Builder{}
@@ -81,7 +81,7 @@ func (r *run) captured(f func()) string {
 	return text
 }
 
-// ending says how statements ended: at their end, or at a break or continue.
+// ending is how statements ended: at their end, or at a break or continue.
 type ending int
 
 const (
@@ -159,7 +159,7 @@ func (r *run) print(e expr, s *scope) {
 	r.write(r.str(r.eval(e, s)))
 }
 
-// taken is the arm of a branch that runs.
+// taken returns the arm of a branch that runs.
 func (b *branch) taken(r *run, s *scope) []stmt {
 	for i, test := range b.tests {
 		if truth(r.eval(test, s)) {
@@ -169,8 +169,8 @@ func (b *branch) taken(r *run, s *scope) []stmt {
 	return b.no
 }
 
-// block captures what a body writes, through a filter where there is one. Where the body ends at a break or continue,
-// the text is dropped, as jinja2 does it.
+// block captures the text that a body writes, and applies the filter if there is one. If the body
+// ends at a break or continue, the text is dropped, as in jinja2.
 func (r *run) block(body []stmt, filter expr, s *scope) (v Value, end ending) {
 	in := s.inner()
 	text := r.captured(func() { end = r.execute(body, in) })
@@ -181,7 +181,7 @@ func (r *run) block(body []stmt, filter expr, s *scope) (v Value, end ending) {
 	return r.eval(filter, in), atEnd
 }
 
-// check refuses the attributes of what is no namespace, before the value is computed.
+// check refuses attributes of a value that is not a namespace, before the assigned value is computed.
 func (r *run) check(t target, s *scope) {
 	for _, part := range t.parts {
 		r.check(part, s)
@@ -230,10 +230,10 @@ func (r *run) assign(t target, v Value, s *scope) {
 	}
 }
 
-// loop is the variable of that name.
+// loop is the variable called loop.
 type loop struct {
 	over               *iterator
-	size               int // −1: not known yet
+	size               int // −1: not yet known
 	at                 int // from 0
 	now, before, after Value
 	peeked, ended      bool
@@ -266,13 +266,13 @@ func (r *run) loop(f *forLoop, s *scope) ending {
 		}
 		ran = ran || end == atEnd
 	}
-	if !ran { // jinja2 runs it too if each turn left by break or continue
+	if !ran { // jinja2 also runs it if every iteration ended with break or continue
 		return r.execute(f.no, s.inner())
 	}
 	return atEnd
 }
 
-// filtered goes through the elements that pass a loop's condition.
+// filtered iterates over the elements that satisfy a loop's condition.
 func (r *run) filtered(f *forLoop, over *iterator, s *scope) *iterator {
 	return &iterator{func() (Value, bool) {
 		for {
@@ -301,7 +301,7 @@ func (l *loop) next() (Value, bool) {
 	return item, true
 }
 
-// peek looks at the next element.
+// peek returns the next element without taking it.
 func (l *loop) peek() (Value, bool) {
 	if !l.peeked && !l.ended {
 		v, ok := l.over.next()
@@ -312,7 +312,7 @@ func (l *loop) peek() (Value, bool) {
 	return l.after, l.peeked
 }
 
-// length is the number of elements: all of them are read if it is not known.
+// length returns the number of elements; if it is not known, all of them are read.
 func (l *loop) length(r *run) int {
 	if l.size >= 0 {
 		return l.size
@@ -339,7 +339,7 @@ func (l *loop) length(r *run) int {
 	return l.size
 }
 
-// macro is one with the scope that it was defined in.
+// macro is a macro with the scope in which it was defined.
 type macro struct {
 	*define
 	scope *scope
@@ -393,7 +393,7 @@ func (r *run) invoke(m *macro, a *arguments) Value {
 	return text
 }
 
-// extra gives a macro the arguments that it has no parameters for, or refuses them.
+// extra passes a macro the arguments for which it has no parameters, or refuses them.
 func (r *run) extra(m *macro, in *scope, a *arguments, given map[string]Value, rest []Value) {
 	if len(given) > 0 && !m.uses.kwargs {
 		for _, n := range a.names {

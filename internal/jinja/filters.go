@@ -10,10 +10,10 @@ import (
 
 type filterFunc = func(r *run, x Value, a *arguments) Value
 
-// filters are those of jinja2 3.1, but for refused.
+// filters are those of jinja2 3.1, except the refused ones.
 var filters map[string]filterFunc
 
-// refused are jinja2's filters that no chat template needs: chance, guesses about links, addresses in memory.
+// refused lists jinja2's filters that no chat template needs: they use chance, guess links or print addresses.
 var refused = []string{"random", "urlize", "pprint", "wordwrap", "lipsum"}
 
 func init() {
@@ -31,7 +31,7 @@ func init() {
 	}
 }
 
-// soft is the value as a text that keeps its type.
+// soft returns the value as a text that keeps its type.
 func (r *run) soft(x Value) Value {
 	if _, ok := text(x); ok {
 		return x
@@ -39,7 +39,7 @@ func (r *run) soft(x Value) Value {
 	return r.str(x)
 }
 
-// onText is a filter that calls a method of the value's text.
+// onText returns a filter that calls a method of the value's text.
 func onText(name string) filterFunc {
 	return func(r *run, x Value, a *arguments) Value {
 		x = r.soft(x)
@@ -145,7 +145,7 @@ func (r *run) parseFloat(s string) (float64, bool) {
 	return f, err == nil || math.IsInf(f, 0) && !strings.ContainsAny(s, "nN")
 }
 
-// withoutMarks takes out underscores, which have to stand between digits.
+// withoutMarks removes underscores, which must be between digits.
 func withoutMarks(s string) (string, bool) {
 	isDigitAt := func(i int) bool {
 		return i >= 0 && i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z')
@@ -189,7 +189,7 @@ func toInt(r *run, x Value, a *arguments) Value {
 	return or(got[0], integer(0))
 }
 
-// parseInt is Python's int(s, base), or nil.
+// parseInt is Python's int(s, base), or returns nil.
 func (r *run) parseInt(s string, base int) *big.Int {
 	r.spend(len(s), 0)
 	s = strings.TrimFunc(s, isSpace)
@@ -334,7 +334,7 @@ func (r *run) rounded(x Value, digits int) Value {
 	return z.Mul(z, ten)
 }
 
-// halfEven is the quotient rounded to the nearest integer, and between two to the even one.
+// halfEven returns the quotient rounded to the nearest integer, with ties to even.
 func halfEven(i, by *big.Int) *big.Int {
 	quotient, rest := new(big.Int).DivMod(i, by, new(big.Int))
 	if c := rest.Lsh(rest, 1).Cmp(by); c > 0 || c == 0 && quotient.Bit(0) == 1 {
@@ -348,7 +348,7 @@ func trim(r *run, x Value, a *arguments) Value {
 	return onText("strip")(r, x, &arguments{positional: []Value{chars}})
 }
 
-// titleFilter begins each word with a capital. Words begin behind white space and - ( { [ <.
+// titleFilter capitalises each word. Words begin after white space and - ( { [ <.
 func titleFilter(r *run, x Value, a *arguments) Value {
 	r.take("title", a)
 	s := r.str(x)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// path is what the argument attribute of a filter names: keys, one within the other.
+// path returns the keys in a filter's argument attribute, from the outermost in.
 func (r *run) path(v Value) []Value {
 	s, ok := text(v)
 	switch {
@@ -27,7 +27,7 @@ func (r *run) path(v Value) []Value {
 	return keys
 }
 
-// getter reads an attribute of elements. Where it is undefined at any step it is otherwise, if that is not nil.
+// getter returns a reader of an attribute. If it is undefined at any step, otherwise is returned, unless that is nil.
 func (r *run) getter(attribute, otherwise Value) func(Value) Value {
 	keys := r.path(attribute)
 	return func(x Value) Value {
@@ -42,7 +42,7 @@ func (r *run) getter(attribute, otherwise Value) func(Value) Value {
 	}
 }
 
-// folded is a getter that makes texts small where case does not count.
+// folded returns a getter that lowers the case of texts unless sensitive is set.
 func (r *run) folded(get func(Value) Value, sensitive bool) func(Value) Value {
 	if sensitive {
 		return get
@@ -57,7 +57,7 @@ func (r *run) folded(get func(Value) Value, sensitive bool) func(Value) Value {
 	}
 }
 
-// lazy charges each element: one may come through any number of others that are lazy.
+// lazy charges each element, which may pass through any number of other lazy iterators.
 func (r *run) lazy(next func() (Value, bool)) *iterator {
 	r.spend(0, 64)
 	return &iterator{func() (Value, bool) {
@@ -67,7 +67,7 @@ func (r *run) lazy(next func() (Value, bool)) *iterator {
 	}}
 }
 
-// lateElements iterates when it is first asked.
+// lateElements starts iterating at the first request.
 func (r *run) lateElements(x Value) func() (Value, bool) {
 	var it *iterator
 	return func() (Value, bool) {
@@ -93,7 +93,7 @@ func first(r *run, x Value, a *arguments) Value {
 	return &Undefined{"first: there is no element"}
 }
 
-// reversed is Python's: ok is false for what has no end to begin at.
+// reversed is Python's: ok is false for a value that has no known end.
 func (r *run) reversed(x Value) (next func() (Value, bool), ok bool) {
 	var n int
 	var at func(int) Value
@@ -212,7 +212,7 @@ func batch(r *run, x Value, a *arguments) Value {
 	})
 }
 
-// filled adds a value n times.
+// filled appends a value n times.
 func (r *run) filled(row *[]Value, v Value, n int) {
 	for range n {
 		r.spend(1, 32)
@@ -252,7 +252,7 @@ func columns(r *run, x Value, a *arguments) Value {
 	})
 }
 
-// mapped is map: of an attribute, or of what a filter makes.
+// mapped is map, with an attribute or a filter.
 func mapped(r *run, x Value, a *arguments) Value {
 	next := r.lateElements(x)
 	var make func(Value) Value
@@ -296,7 +296,7 @@ func (r *run) refuse(filter string) {
 	}
 }
 
-// selecting is select, reject, selectattr and rejectattr.
+// selecting returns select, reject, selectattr or rejectattr.
 func selecting(want, attribute bool) filterFunc {
 	return func(r *run, x Value, a *arguments) Value {
 		next := r.lateElements(x)
@@ -407,7 +407,7 @@ func unique(r *run, x Value, a *arguments) Value {
 	})
 }
 
-// extreme is max with a sign of 1, and min with −1.
+// extreme returns max for a sign of 1, and min for −1.
 func extreme(sign int) filterFunc {
 	return func(r *run, x Value, a *arguments) Value {
 		got := r.take("max", a, "case_sensitive?", "attribute?")

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// spec is how a number or a text is laid out: the mini-language of str.format, and what % has of it.
+// spec is the layout of a number or a text: the mini-language of str.format, and the part of it that % has.
 type spec struct {
 	fill      string
 	align     byte // < > ^ =, or 0
@@ -65,7 +65,7 @@ func (r *run) parseSpec(s string) spec {
 	return sp
 }
 
-// count reads a number that says how much.
+// count reads the number of a width or precision.
 func (r *run) count(s string, none int) (n int, rest string) {
 	k := 0
 	for k < len(s) && s[k] >= '0' && s[k] <= '9' {
@@ -187,7 +187,7 @@ func (r *run) number(sp spec, negative bool, prefix, digits string, every int) s
 	return r.padded(sp, sign+prefix, digits)
 }
 
-// grouped puts a mark between groups of digits, after it has filled them up with zeros.
+// grouped puts a mark between groups of digits, after padding them with zeros.
 func (r *run) grouped(digits, mark string, every, room int) string {
 	for len(digits)+(len(digits)-1)/every < room {
 		if n := len(digits) + 1; n+(n-1)/every > room && n%every == 1 {
@@ -207,7 +207,7 @@ func (r *run) grouped(digits, mark string, every, room int) string {
 	return r.text(b.String())
 }
 
-// padded fills a text up to the width; what = fills stands behind the head.
+// padded pads a text to the width; the padding of = goes after the head.
 func (r *run) padded(sp spec, head, s string) string {
 	n := sp.width - utf8.RuneCountInString(head) - utf8.RuneCountInString(s)
 	if n <= 0 {
@@ -230,7 +230,7 @@ func (r *run) formatFloat(sp spec, f float64, text string) string {
 	return r.number(sp, math.Signbit(f) && !math.IsNaN(f), "", digits, 3)
 }
 
-// floatDigits are those of a number that is not negative.
+// floatDigits returns the digits of a number that is not negative.
 func (r *run) floatDigits(sp spec, f float64, text string) string {
 	kind := sp.kind
 	upper := kind >= 'A' && kind <= 'Z'
@@ -275,7 +275,7 @@ func (r *run) floatDigits(sp spec, f float64, text string) string {
 	return s
 }
 
-// general is C's %g. With point there is always a point or an exponent, as of a float without a type.
+// general is C's %g. With point, there is always a point or an exponent, as for a float without a type.
 func general(f float64, precision int, keep, point bool) string {
 	precision = max(precision, 1)
 	e := strconv.FormatFloat(f, 'e', precision-1, 64)
@@ -361,7 +361,7 @@ func (f *formatter) format(s string, depth int) string {
 	return f.joined(parts, "")
 }
 
-// fieldEnd is where the field's bracket closes, or −1.
+// fieldEnd returns where the field's bracket closes, or −1.
 func fieldEnd(s string) int {
 	open := 0
 	for i := range len(s) {
@@ -378,7 +378,7 @@ func fieldEnd(s string) int {
 	return -1
 }
 
-// field is name!conversion:spec.
+// field formats name!conversion:spec.
 func (f *formatter) field(s string, depth int) string {
 	head, layout := s, ""
 	brackets := 0
@@ -421,7 +421,7 @@ func (f *formatter) field(s string, depth int) string {
 	return f.run.format(v, layout)
 }
 
-// value finds what a field names: an argument, and attributes and elements of it.
+// value returns the value that a field names: an argument, or attributes and elements of it.
 func (f *formatter) value(path string) Value {
 	end := strings.IndexAny(path, ".[")
 	if end < 0 {

@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// globals are what every template can name.
+// globals are the names available in every template.
 var globals map[string]Value
 
-const maxRange = 100_000 // elements, of the sandbox's range
+const maxRange = 100_000 // elements, the limit of the sandbox's range
 
 func init() {
 	globals = map[string]Value{}
@@ -93,7 +93,7 @@ func makeCycler(r *run, a *arguments) Value {
 	return &cycler{items: a.positional}
 }
 
-// makeJoiner gives nothing at its first call, then the text between elements.
+// makeJoiner returns a function whose first call returns nothing, and later calls the text between elements.
 func makeJoiner(r *run, a *arguments) Value {
 	sep := or(r.take("joiner", a, "sep?")[0], ", ")
 	first := true
@@ -107,7 +107,7 @@ func makeJoiner(r *run, a *arguments) Value {
 	})
 }
 
-// raise ends the rendering with what the template says.
+// raise ends the rendering with the template's message.
 func raise(r *run, a *arguments) Value {
 	v := r.take("raise_exception", a, "message")[0]
 	panic(&Error{Text: r.str(v)})

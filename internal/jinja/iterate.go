@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// iterate goes through the elements of a value. It fails if the value has none.
+// iterate iterates over the elements of a value. It fails if the value cannot have any.
 func (r *run) iterate(v Value) *iterator {
 	if s, ok := text(v); ok {
 		return &iterator{func() (Value, bool) {
@@ -16,7 +16,7 @@ func (r *run) iterate(v Value) *iterator {
 			c := s[:n]
 			s = s[n:]
 			r.spend(8, 24)
-			return c, true // without its type, as Python's str gives it
+			return c, true // without its type, as in Python's str
 		}}
 	}
 	switch v := v.(type) {
@@ -51,7 +51,7 @@ func (r *run) iterate(v Value) *iterator {
 	return nil
 }
 
-// canIterate reports whether iterate would not fail.
+// canIterate reports whether iterate would succeed.
 func canIterate(v Value) bool {
 	if _, ok := text(v); ok {
 		return true
@@ -78,7 +78,7 @@ func overList(items []Value) *iterator {
 	return counted(len(items), func(i int) Value { return items[i] })
 }
 
-// elements are all that a value has. The list is not to be changed.
+// elements returns all elements of a value. The list must not be changed.
 func (r *run) elements(v Value) []Value {
 	switch v := v.(type) {
 	case *List:
@@ -100,7 +100,7 @@ func (r *run) elements(v Value) []Value {
 	}
 }
 
-// sequence is what can be indexed, or ok is false: the number of its elements, and one of them.
+// sequence returns the number of elements and a function for one of them; ok is false if v has no indices.
 func (r *run) sequence(v Value) (n int, at func(int) Value, ok bool) {
 	switch v := v.(type) {
 	case *List:
@@ -119,12 +119,12 @@ func (r *run) sequence(v Value) (n int, at func(int) Value, ok bool) {
 		return n, func(i int) Value { return likeText(v, s[i:i+1]) }, true
 	}
 	r.spend(len(s), 4*len(s))
-	r.made -= 4 * len(s) // it is dropped at once
+	r.made -= 4 * len(s) // it is dropped immediately
 	list := []rune(s)
 	return n, func(i int) Value { return likeText(v, string(list[i])) }, true
 }
 
-// sliced is x[start:stop:step].
+// sliced returns x[start:stop:step].
 func (r *run) sliced(e *slice, s *scope) Value {
 	x := r.eval(e.x, s)
 	bounds := [3]Value{}
@@ -146,7 +146,7 @@ func (r *run) sliced(e *slice, s *scope) Value {
 	if step == 0 {
 		r.fail("the step of a slice is 0")
 	}
-	// A step beyond the length takes one element, as the length does.
+	// A step longer than the sequence takes one element, like a step of its length.
 	step = max(min(step, n+1), -n-1)
 	first, last := 0, n
 	if step < 0 {
@@ -202,7 +202,7 @@ func (r *run) cut(x Value, first, last, step, count int, at func(int) Value) Val
 	return list
 }
 
-// sorted orders values by their keys, and keeps the order of those that are equal.
+// sorted orders values by their keys, keeping the order of equal ones.
 func (r *run) sorted(items []Value, reverse bool, key func(Value) Value) []Value {
 	type keyed struct{ key, item Value }
 	list := make([]keyed, len(items))

@@ -12,7 +12,7 @@ import (
 )
 
 // FromJSON reads one JSON value as Python's json.loads does: integers keep their digits, floats are
-// floats, objects keep the order of their keys. Each text goes through edit, if it is not nil.
+// floats, objects keep the order of their keys. edit, if not nil, is applied to each text.
 func FromJSON(raw []byte, edit func(string) string) (Value, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -58,7 +58,7 @@ func (d *reader) value(depth int) (Value, error) {
 
 func numberOf(s string) (Value, error) {
 	if strings.ContainsAny(s, ".eE") {
-		f, _ := strconv.ParseFloat(s, 64) // ±Inf for what is too large, as Python
+		f, _ := strconv.ParseFloat(s, 64) // ±Inf if too large, as in Python
 		return f, nil
 	}
 	if len(s) > maxDigits {
@@ -98,7 +98,7 @@ func (d *reader) dict(depth int) (Value, error) {
 	return dict, err
 }
 
-// jsonStyle is how Python's json.dumps lays JSON out.
+// jsonStyle is a layout of Python's json.dumps.
 type jsonStyle struct {
 	*run
 	lines        bool
@@ -141,7 +141,7 @@ func (st jsonStyle) line(b *strings.Builder, depth int) {
 	}
 }
 
-// room fails if there is none for n bytes more.
+// room fails if there is no room for n more bytes.
 func (st jsonStyle) room(b *strings.Builder, n int) {
 	st.spend(n, 0)
 	if st.made+b.Len()+n > st.maxMade {
@@ -197,7 +197,7 @@ func (st jsonStyle) object(b *strings.Builder, d *Dict, depth int) {
 	})
 }
 
-// name is the text of a key.
+// name returns the text of a key.
 func (st jsonStyle) name(key Value) string {
 	switch k := key.(type) {
 	case nil:

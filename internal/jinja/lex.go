@@ -15,12 +15,12 @@ type token struct {
 	line       int
 }
 
-// lexer cuts a template into tokens as jinja2's regular expressions do.
+// lexer splits a template into tokens as jinja2's regular expressions do.
 type lexer struct {
 	source string
 	pos    int
 	line   int
-	fresh  bool // what was read last ended a line
+	fresh  bool // the last text read ended a line
 	tokens []token
 }
 
@@ -49,7 +49,7 @@ func (l *lexer) add(kind, text string) { l.tokens = append(l.tokens, token{kind,
 
 func (l *lexer) rest() string { return l.source[l.pos:] }
 
-// skip goes over n bytes.
+// skip advances by n bytes.
 func (l *lexer) skip(n int) {
 	s := l.source[l.pos : l.pos+n]
 	l.pos += n
@@ -57,13 +57,13 @@ func (l *lexer) skip(n int) {
 	l.fresh = strings.HasSuffix(s, "\n")
 }
 
-// space is the length of the white space at the start of s.
+// space returns the length of the white space at the start of s.
 func space(s string) int { return len(s) - len(strings.TrimLeftFunc(s, isSpace)) }
 
-// isSpace is Python's str.isspace of one character.
+// isSpace is Python's str.isspace for one character.
 func isSpace(c rune) bool { return unicode.IsSpace(c) || 0x1c <= c && c <= 0x1f }
 
-// data reads text and the tag behind it.
+// data reads text and the tag after it.
 func (l *lexer) data() {
 	rest := l.rest()
 	at := 0
@@ -105,7 +105,7 @@ func (l *lexer) data() {
 	}
 }
 
-// text adds data and goes over the n bytes that it was made of.
+// text adds data and advances by the n bytes from which it was made.
 func (l *lexer) text(s string, n int) {
 	if s != "" {
 		l.add("data", s)
@@ -113,7 +113,7 @@ func (l *lexer) text(s string, n int) {
 	l.skip(n)
 }
 
-// stripped is the text before a tag without the white space that the tag takes away.
+// stripped returns the text before a tag without the white space that the tag removes.
 func (l *lexer) stripped(s string, sign, kind byte) string {
 	switch {
 	case sign == '-':
@@ -128,7 +128,7 @@ func (l *lexer) stripped(s string, sign, kind byte) string {
 	return s[:start]
 }
 
-// rawLength is the length of a raw tag at the start of s, or 0.
+// rawLength returns the length of a raw tag at the start of s, or 0.
 func rawLength(s string) int {
 	rest, ok := strings.CutPrefix(s, "{%")
 	if !ok {
@@ -187,7 +187,7 @@ func (l *lexer) raw(n int) {
 	}
 }
 
-// closing is the length of a tag's end at the start of s, with the white space that it takes, or 0.
+// closing returns the length of a tag's end at the start of s, including the white space that it removes, or 0.
 func closing(s, end string, block bool) int {
 	switch {
 	case strings.HasPrefix(s, "-"+end):
@@ -216,7 +216,7 @@ func (l *lexer) comment() {
 
 var closers = map[string]string{"{": "}", "(": ")", "[": "]"}
 
-// inside reads the tokens of a tag up to its end.
+// inside reads the tokens of a tag, up to its end.
 func (l *lexer) inside(end, kind string) {
 	open, start := []string{}, l.line
 	for {
@@ -254,7 +254,7 @@ func (l *lexer) inside(end, kind string) {
 	}
 }
 
-// token tells the kind of the token at the start of s, "" for white space, and its length.
+// token returns the kind of the token at the start of s, "" for white space, and its length.
 func (l *lexer) token(s string) (kind string, n int) {
 	n = space(s)
 	if n > 0 {
@@ -294,7 +294,7 @@ func isWord(c rune) bool {
 	return c == '_' || unicode.IsLetter(c) || unicode.IsDigit(c) || unicode.Is(unicode.Mn, c)
 }
 
-// digits is the length of digits at the start of s, single underscores between them.
+// digits returns the length of the digits at the start of s, which may have single underscores between them.
 func digits(s, set string) int {
 	n := 0
 	is := func(i int) bool { return i < len(s) && s[i] >= '0' && strings.IndexByte(set, s[i]|0x20) >= 0 }
@@ -309,7 +309,7 @@ func digits(s, set string) int {
 
 const decimal = "0123456789"
 
-// number reads an integer, or a float where there is no point before it.
+// number reads an integer, or a float if no point precedes it.
 func number(s string, float bool) (kind string, n int) {
 	n = digits(s, decimal)
 	if n == 0 {
@@ -347,7 +347,7 @@ func number(s string, float bool) (kind string, n int) {
 	return "integer", digits(s, "0")
 }
 
-// unescape reads the escapes of a text as Python does: those that it does not know stay.
+// unescape reads the escapes of a text as Python does: unknown ones are unchanged.
 func (l *lexer) unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -398,7 +398,7 @@ func (l *lexer) code(b *strings.Builder, s string) int {
 		l.fail(`\N in a text is not supported`)
 	case c < 0x80:
 		b.WriteString(`\` + s[:n])
-	case c < 0x100: // Python escapes the character first, and then takes the two backslashes for one
+	case c < 0x100: // Python escapes the character first, and then reads the two backslashes as one
 		fmt.Fprintf(b, `\x%02x`, c)
 	case c < 0x10000:
 		fmt.Fprintf(b, `\u%04x`, c)

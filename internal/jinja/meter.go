@@ -9,29 +9,29 @@ import (
 
 const (
 	maxTurns = 200_000 // of all loops and macros together
-	maxDepth = 200     // of values within values
-	maxLevel = 6000    // of expressions and statements within each other, through all macros
+	maxDepth = 200     // levels of values within values
+	maxLevel = 6000    // levels of expressions and statements, across all macros
 
-	// maxDigits of an integer are read and printed, as Python does.
+	// Integers of up to maxDigits are read and printed, as in Python.
 	maxDigits = 4300
-	maxBits   = 14285 // that such an integer has
+	maxBits   = 14285 // the bits of such an integer
 
-	floatWork = 1000 // steps that all digits of a float take
+	floatWork = 1000 // steps charged for all digits of a float
 
-	// Rendering may make maxMade bytes of text, lists and dictionaries, and 16 for each byte of the
-	// conversation. It may take maxWork steps, and 64 for each byte: a step reads a byte.
+	// Rendering may make maxMade bytes of text, lists and dictionaries, plus 16 for each byte of the
+	// conversation. It may take maxWork steps, plus 64 for each byte: reading a byte is one step.
 	maxMade = 6 << 20
 	maxWork = 64 << 20
 )
 
-// meter counts what one rendering costs.
+// meter counts the cost of one rendering.
 type meter struct {
 	work, made           int
 	maxWork, maxMade     int
 	turns, level, macros int
 }
 
-// product is n*m, or a number above every limit.
+// product returns n*m, or a number above every limit.
 func product(n, m int) int {
 	if m > 0 && n > math.MaxInt/4/m {
 		return math.MaxInt / 4
@@ -39,7 +39,7 @@ func product(n, m int) int {
 	return n * m
 }
 
-// spend adds steps of work and bytes that were made.
+// spend adds steps of work and bytes made.
 func (r *run) spend(work, made int) {
 	r.work += work
 	r.made += made
@@ -51,7 +51,7 @@ func (r *run) spend(work, made int) {
 	}
 }
 
-// down goes a level deeper into the template.
+// down goes one level deeper into the template.
 func (r *run) down() {
 	r.level++
 	if r.level > maxLevel {
@@ -81,7 +81,7 @@ func (r *run) enterMacro() {
 
 func (r *run) leaveMacro() { r.macros-- }
 
-// allow raises the limits by what the variables need.
+// allow raises the limits by the needs of the variables.
 func (r *run) allow(vars map[string]Value) {
 	input := 0
 	for _, v := range vars {
@@ -93,7 +93,7 @@ func (r *run) allow(vars map[string]Value) {
 	r.maxMade += 16 * input
 }
 
-// size counts the elements of a value at every depth, and the bytes of their texts.
+// size counts the elements of a value at all depths, and the bytes of their texts.
 func (r *run) size(v Value, depth int) (elements, bytes int) {
 	if depth > maxDepth {
 		r.fail("a value nested more than %d deep", maxDepth)
@@ -130,7 +130,7 @@ func (r *run) size(v Value, depth int) (elements, bytes int) {
 	return elements, bytes
 }
 
-// seek charges looking for a text in s: it is compared wherever s goes on as it begins.
+// seek charges for searching s for part, which is compared wherever its beginning occurs.
 func (r *run) seek(s, part string) {
 	const head = 64
 	r.spend(len(s), 0)
@@ -144,7 +144,7 @@ func (r *run) seek(s, part string) {
 	}
 }
 
-// words is the size of an integer, 0 for what is none.
+// words returns the size of an integer, 0 for other values.
 func words(v Value) int {
 	if i, ok := v.(*big.Int); ok {
 		return len(i.Bits())
@@ -152,13 +152,13 @@ func words(v Value) int {
 	return 0
 }
 
-// walk charges going through a value at every depth.
+// walk charges for walking a value at all depths.
 func (r *run) walk(v Value) {
 	_, bytes := r.size(v, 0)
 	r.spend(bytes, 0)
 }
 
-// len is Python's: a text's length is in characters.
+// len is Python's: the length of a text is in characters.
 func (r *run) len(v Value) (int, bool) {
 	if s, ok := text(v); ok {
 		r.spend(len(s), 0)
@@ -170,19 +170,19 @@ func (r *run) len(v Value) (int, bool) {
 	return length(v)
 }
 
-// text charges a text that was made.
+// text charges for a text that was made.
 func (r *run) text(s string) string {
 	r.spend(len(s), len(s)+16)
 	return s
 }
 
-// listed charges a list that was made.
+// listed charges for a list that was made.
 func (r *run) listed(items []Value) Value {
 	r.spend(len(items), 32*len(items)+48)
 	return &List{items}
 }
 
-// joined joins texts, after it has charged them.
+// joined joins texts, after charging for the result.
 func (r *run) joined(parts []string, sep string) string {
 	n := product(len(sep), max(0, len(parts)-1))
 	for _, p := range parts {
@@ -192,12 +192,12 @@ func (r *run) joined(parts []string, sep string) string {
 	return strings.Join(parts, sep)
 }
 
-// repeated repeats a text, after it has charged it.
+// repeated repeats a text, after charging for the result.
 func (r *run) repeated(s string, n int) string {
 	if n <= 0 || s == "" {
 		return ""
 	}
-	n = min(n, r.maxMade+1) // more than there is room for
+	n = min(n, r.maxMade+1) // one more than fits
 	r.spend(product(n, len(s)), product(n, len(s))+16)
 	return strings.Repeat(s, n)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// float is the number that a value is. ok is false for what is no number.
+// float returns the number that a value represents. ok is false if it is not a number.
 func (r *run) float(v Value) (f float64, ok bool) {
 	if f, ok := v.(float64); ok {
 		return f, true
@@ -25,7 +25,7 @@ func (r *run) float(v Value) (f float64, ok bool) {
 	return f, true
 }
 
-// index is an integer that counts: what lies beyond an int is the nearest one.
+// index returns an integer used for counting, clamped to the range of int.
 func (r *run) index(v Value, what string) int {
 	i := whole(v)
 	switch {
@@ -217,7 +217,7 @@ func (r *run) power(i, j *big.Int) Value {
 		return r.floats("**", f, g)
 	}
 	switch {
-	case i.BitLen() <= 1 && j.Sign() > 0: // of 0, 1 and −1 only the parity matters
+	case i.BitLen() <= 1 && j.Sign() > 0: // for 0, 1 and −1 only the parity matters
 		j = big.NewInt(2 - int64(j.Bit(0)))
 	case i.BitLen() > 1:
 		if !j.IsInt64() || j.Int64() > int64(r.maxMade) {
@@ -279,16 +279,16 @@ func (r *run) floats(op string, f, g float64) Value {
 	return down
 }
 
-// pow rounds once where the exponent is a multiple of a half, as C's does nearly always.
+// pow rounds only once if the exponent is a multiple of a half, as C's nearly always does.
 func (r *run) pow(f, g float64) float64 {
 	halves := 2 * g
 	z := math.Pow(f, g)
 	if !(f > 0) || math.IsInf(f, 0) || halves != math.Trunc(halves) || math.Abs(g) > 1024 || z == 0 || math.IsInf(z, 0) {
 		return z
 	}
-	const precision = 2200 // bits: a factor loses none that matters
+	const precision = 2200 // bits, enough to lose none that matters
 
-	r.spend(precision/2*(16+int(math.Abs(halves))), 0) // each product
+	r.spend(precision/2*(16+int(math.Abs(halves))), 0) // for each product
 	exact := big.NewFloat(1).SetPrec(precision)
 	root := new(big.Float).SetPrec(precision).Sqrt(big.NewFloat(f).SetPrec(precision))
 	for range int(math.Abs(halves)) {
@@ -370,7 +370,7 @@ func (r *run) equal(x, y Value) bool {
 
 func (r *run) allEqual(a, b []Value) bool { return slices.EqualFunc(a, b, r.equal) }
 
-// compareNumbers orders two numbers exactly. comparable is false where one is NaN.
+// compareNumbers compares two numbers exactly. comparable is false if one is NaN.
 func (r *run) compareNumbers(x, y Value) (order int, comparable bool) {
 	if i, j := whole(x), whole(y); i != nil && j != nil {
 		r.spend(min(words(i), words(j)), 0)

@@ -9,12 +9,12 @@ import (
 const (
 	maxSource  = 256 << 10
 	maxNesting = 64  // brackets within brackets, blocks within blocks, macros within macros
-	maxChain   = 500 // operands of one expression, which are evaluated one within the other
+	maxChain   = 500 // operands of one expression, which are evaluated recursively
 )
 
-// An Error is what is wrong with a template, or what it raised.
+// An Error is a fault in a template, or an exception that it raised.
 type Error struct {
-	Line int // 0 for what raise_exception says
+	Line int // 0 for the message of raise_exception
 	Text string
 }
 
@@ -25,7 +25,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.Text)
 }
 
-// fail ends compiling or rendering: catch, in the functions that others call, makes an error of it.
+// fail ends compiling or rendering: catch, in the package's entry points, turns it into an error.
 func fail(line int, format string, args ...any) { panic(&Error{line, fmt.Sprintf(format, args...)}) }
 
 func catch(err *error) {
@@ -38,14 +38,14 @@ func catch(err *error) {
 	}
 }
 
-// parser makes the tree of a template's tokens.
+// parser builds the tree from a template's tokens.
 type parser struct {
 	tokens  []token
 	depth   int  // of brackets and prefixes
-	blocks  int  // that are open
-	soft    bool // directly in an if, where jinja2 looks names of filters up only as it runs
-	loops   int  // whose break and continue are in reach
-	inLoop  int  // loops that are open, where loop is theirs
+	blocks  int  // open blocks
+	soft    bool // directly in an if, where jinja2 looks up filter names only at run time
+	loops   int  // loops that a break or continue can reach
+	inLoop  int  // open loops, to which the name loop refers
 	macros  []*define
 	unknown []*Error // names of filters and tests that no branch may hide
 }
@@ -82,7 +82,7 @@ func (p *parser) next() token {
 // is reports whether the next token is an operator, or a kind of token.
 func (p *parser) is(kinds ...string) bool { return slices.Contains(kinds, p.at().kind) }
 
-// isWord reports whether the next token is one of some names.
+// isWord reports whether the next token is one of the given names.
 func (p *parser) isWord(words ...string) bool {
 	return p.at().kind == "name" && slices.Contains(words, p.at().text)
 }
@@ -117,7 +117,7 @@ func (t token) describe() string {
 	return t.kind
 }
 
-// statements reads up to a tag with one of some names, or the end. The name is left.
+// statements reads up to a tag with one of the given names, or the end. It leaves the name.
 func (p *parser) statements(ends ...string) []stmt {
 	var body []stmt
 	print := func(e expr) {
@@ -151,7 +151,7 @@ func (p *parser) statements(ends ...string) []stmt {
 	}
 }
 
-// block reads the rest of a tag and what stands up to a tag with one of some names, whose name is left.
+// block reads the rest of a tag and everything up to a tag with one of the given names. It leaves that name.
 func (p *parser) block(ends ...string) []stmt {
 	p.blocks++
 	if p.blocks > maxNesting {
@@ -164,7 +164,7 @@ func (p *parser) block(ends ...string) []stmt {
 	return body
 }
 
-// hard reads such a block with its end, in a scope of its own.
+// hard reads such a block including its end, in its own scope.
 func (p *parser) hard(end string) []stmt {
 	soft := p.soft
 	p.soft = false
@@ -221,7 +221,7 @@ func (p *parser) statement() stmt {
 	return nil
 }
 
-// function reads a body that is a function in jinja2: no break leaves it.
+// function reads a body that is a function in jinja2: no break can leave it.
 func (p *parser) function(read func() []stmt) []stmt {
 	loops := p.loops
 	p.loops = 0
@@ -246,7 +246,7 @@ func (p *parser) set(line int) stmt {
 	return s
 }
 
-// target reads what an assignment sets.
+// target reads the target of an assignment.
 func (p *parser) target(attributes bool) target {
 	var t target
 	for {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// enter goes a level down: into brackets, or behind a prefix.
+// enter goes down one level: into brackets, or after a prefix.
 func (p *parser) enter() {
 	p.depth++
 	if p.depth > maxNesting {
@@ -15,7 +15,7 @@ func (p *parser) enter() {
 	}
 }
 
-// tuple reads an expression, or several with commas between them, up to the tag's end or a word.
+// tuple reads one expression, or several separated by commas, up to the tag's end or a word.
 func (p *parser) tuple(choices bool, ends ...string) expr {
 	var items []expr
 	commas := false
@@ -39,7 +39,7 @@ func (p *parser) tuple(choices bool, ends ...string) expr {
 	return items[0]
 }
 
-// expression reads one with its if and else.
+// expression reads an expression, including its if and else.
 func (p *parser) expression() expr {
 	unknown := len(p.unknown)
 	x := p.or()
@@ -51,7 +51,7 @@ func (p *parser) expression() expr {
 			c.no = p.expression()
 			p.depth--
 		}
-		p.unknown = p.unknown[:unknown] // jinja2 looks them up when they run
+		p.unknown = p.unknown[:unknown] // jinja2 looks them up at run time
 		x = c
 	}
 	return x
@@ -116,7 +116,7 @@ func (p *parser) compare() expr {
 	}
 }
 
-// chain reads operands with some operators between them, from the left.
+// chain reads operands separated by some operators, from left to right.
 func (p *parser) chain(operand func() expr, ops ...string) expr {
 	x := operand()
 	for n := 0; p.is(ops...); n++ {
@@ -195,7 +195,7 @@ func (p *parser) primary() expr {
 	case "integer":
 		return &constant{integerLiteral(t)}
 	case "float":
-		f, _ := strconv.ParseFloat(strings.ReplaceAll(t.text, "_", ""), 64) // ±Inf as Python
+		f, _ := strconv.ParseFloat(strings.ReplaceAll(t.text, "_", ""), 64) // ±Inf, as in Python
 		return &constant{f}
 	case "(":
 		p.enter()
@@ -218,7 +218,7 @@ func (p *parser) primary() expr {
 	return nil
 }
 
-// mention notes that the macros around a name may read it from their callers.
+// mention records that the enclosing macros may read a name from their callers.
 func (p *parser) mention(name string) {
 	for _, m := range p.macros {
 		m.uses.caller = m.uses.caller || name == "caller"
@@ -237,7 +237,7 @@ func integerLiteral(t token) Value {
 	return nil
 }
 
-// items reads expressions with commas between them, up to a bracket.
+// items reads expressions separated by commas, up to a bracket.
 func (p *parser) items(end string) []expr {
 	var items []expr
 	for !p.is(end) {
@@ -349,7 +349,7 @@ func (p *parser) call(x expr) expr {
 	return &call{line, x, p.signature()}
 }
 
-// signature reads what a call passes.
+// signature reads the arguments of a call.
 func (p *parser) signature() *signature {
 	p.enter()
 	line := p.expect("(").line
@@ -394,7 +394,7 @@ func (p *parser) signature() *signature {
 	return a
 }
 
-// filters reads |name(args) as often as it comes.
+// filters reads any number of |name(args).
 func (p *parser) filters(x expr) expr {
 	for n := 0; p.skip("|"); n++ {
 		p.link(n)
@@ -424,7 +424,7 @@ func (p *parser) filterOf(x expr) expr {
 	return f
 }
 
-// known notes a name that jinja2 does not have. It refuses one that jinja2 alone has.
+// known records a name that jinja2 does not have. It refuses one that only jinja2 has.
 func (p *parser) known(what, name string, line int, ok bool) {
 	switch {
 	case slices.Contains(refused, name) && what == "filter":

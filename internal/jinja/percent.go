@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// percent is Python's s % v. x is the text with its type.
+// percent is Python's s % v. x is the text, including its type.
 func (r *run) percent(x Value, s string, v Value) Value {
 	p := &percents{run: r, all: v}
 	_, p.safe = x.(Markup)
@@ -35,7 +35,7 @@ func (r *run) percent(x Value, s string, v Value) Value {
 	return likeText(x, r.joined(parts, ""))
 }
 
-// hasElements reports whether Python lets a value be left over, since the format may name its elements.
+// hasElements reports whether Python allows a value to be left over, since the format may name its elements.
 func hasElements(v Value) bool {
 	switch v.(type) {
 	case *Dict, *List, *span, *Undefined:
@@ -48,7 +48,7 @@ func hasElements(v Value) bool {
 type percents struct {
 	*run
 	all    Value
-	args   []Value // that are left
+	args   []Value // the remaining ones
 	mapped bool
 	safe   bool
 }
@@ -62,7 +62,7 @@ func (p *percents) next() Value {
 	return v
 }
 
-// directive lays out what follows a %. It returns its length too.
+// directive lays out the text of a directive after a %. It also returns its length.
 func (p *percents) directive(s string) (text string, n int) {
 	rest := s
 	var v Value = absent{}
@@ -125,7 +125,7 @@ func (p *percents) directive(s string) (text string, n int) {
 	return p.convert(sp, v), n
 }
 
-// closingParen is where the bracket at the start of s closes, or −1.
+// closingParen returns where the bracket at the start of s closes, or −1.
 func closingParen(s string) int {
 	open := 0
 	for i := range len(s) {
@@ -142,7 +142,7 @@ func closingParen(s string) int {
 	return -1
 }
 
-// amount is a width or a precision, which * takes from the arguments.
+// amount reads a width or a precision; * takes it from the arguments.
 func (p *percents) amount(s string, none int) (n int, rest string) {
 	if !strings.HasPrefix(s, "*") {
 		return p.count(s, none)
@@ -197,7 +197,7 @@ func (p *percents) convert(sp spec, v Value) string {
 	return ""
 }
 
-// decimal lays out an integer. Its precision is a number of digits, which zeros fill up.
+// decimal lays out an integer. Its precision is a number of digits, padded with zeros.
 func (p *percents) decimal(sp spec, v Value) string {
 	i := whole(v)
 	if f, ok := v.(float64); ok && strings.IndexByte("diu", sp.kind) >= 0 {

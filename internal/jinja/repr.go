@@ -111,7 +111,7 @@ func (r *run) writeSpan(b *strings.Builder, s *span) {
 	fmt.Fprintf(b, "range(%d, %d, %d)", s.start, s.stop, s.step)
 }
 
-// digits are those of an integer, of as many as Python prints.
+// digits returns the digits of an integer, up to the number that Python prints.
 func (r *run) digits(i *big.Int) string {
 	if i.BitLen() > maxDigits*4 {
 		r.fail("an integer of more than %d digits cannot be printed", maxDigits)
@@ -124,7 +124,7 @@ func (r *run) digits(i *big.Int) string {
 	return s
 }
 
-// floatText is the shortest text that reads back, always with a point or an exponent.
+// floatText returns the shortest text that reads back as the same number, always with a point or an exponent.
 func floatText(f float64, inf, nan string) string {
 	switch {
 	case math.IsNaN(f):
@@ -145,7 +145,7 @@ func floatText(f float64, inf, nan string) string {
 	return s
 }
 
-// quote writes a text as Python's repr does.
+// quote writes a text in the form of Python's repr.
 func quote(b *strings.Builder, s string) {
 	mark := '\''
 	if strings.ContainsRune(s, '\'') && !strings.ContainsRune(s, '"') {
@@ -176,7 +176,7 @@ func quote(b *strings.Builder, s string) {
 	b.WriteRune(mark)
 }
 
-// ascii is Python's of that name, of what repr returned.
+// ascii is Python's function of that name, applied to the result of repr.
 func ascii(s string) string {
 	var b strings.Builder
 	for _, c := range s {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// layouts are the codes of strftime that Go's time package lays out too.
+// layouts are the codes of strftime that Go's time package also supports.
 var layouts = map[byte]string{
 	'Y': "2006", 'y': "06", 'm': "01", 'd': "02", 'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM", 'P': "pm",
 	'B': "January", 'b': "Jan", 'h': "Jan", 'A': "Monday", 'a': "Mon", 'e': "_2",
-	'Z': "", 'z': "", // as of Python's datetime.now(), which has no zone
+	'Z': "", 'z': "", // as for Python's datetime.now(), which has no zone
 	'j': "002", 'F': "2006-01-02", 'T': "15:04:05", 'D': "01/02/06", 'R': "15:04", 'r': "03:04:05 PM",
 	'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': "15:04:05",
 }

@@ -82,7 +82,7 @@ func (r *run) named(x Value, a *arguments, has func(string) bool) bool {
 	return ok && has(s)
 }
 
-// sameAs is Python's is. Equal texts and small integers are mostly one object there, and all are here.
+// sameAs is Python's is. Equal texts and small integers are usually one object in Python, and always here.
 func sameAs(r *run, x Value, a *arguments) bool {
 	y := r.take("sameas", a, "other")[0]
 	i, ok := x.(*big.Int)

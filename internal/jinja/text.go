@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/language"
 )
 
-// textMethods are those of Python's str. s is the text of x.
+// textMethods are the methods of Python's str. s is the text of x.
 var textMethods map[string]func(r *run, x Value, s string, a *arguments) Value
 
 func init() {
@@ -42,7 +42,7 @@ func init() {
 
 type textMethod = func(r *run, x Value, s string, a *arguments) Value
 
-// string is an argument that has to be a text.
+// string returns an argument, which must be a text.
 func (r *run) string(v Value, what string) string {
 	s, ok := text(v)
 	if !ok {
@@ -98,7 +98,7 @@ func lower(s string) string {
 	return cases.Lower(language.Und).String(s)
 }
 
-// firstTitle writes a character as the first of a word.
+// firstTitle returns the form of a character at the start of a word.
 func firstTitle(c rune) string {
 	if c == 'ß' {
 		return "Ss"
@@ -114,7 +114,7 @@ func capitalize(s string) string {
 	return firstTitle(c) + lower(s[n:])
 }
 
-// isCased reports whether a character has a case, which makes words of title.
+// isCased reports whether a character has a case, which determines the words of title.
 func isCased(c rune) bool { return unicode.IsUpper(c) || unicode.IsLower(c) || unicode.IsTitle(c) }
 
 func title(s string) string {
@@ -161,7 +161,7 @@ func affix(has func(s, part string) bool) textMethod {
 	}
 }
 
-// part is s[start:stop], and whether start lies in s.
+// part returns s[start:stop], and whether start is within s.
 func (r *run) part(s string, start, stop Value) (part string, ok bool) {
 	if or(start, nil) == nil && or(stop, nil) == nil {
 		return s, true
@@ -175,7 +175,7 @@ func (r *run) part(s string, start, stop Value) (part string, ok bool) {
 	return s[from : from+runeOffset(s[from:], last-first)], true
 }
 
-// runeOffset is where the character of an index begins.
+// runeOffset returns where the character with an index begins.
 func runeOffset(s string, index int) int {
 	for at := range s {
 		if index == 0 {
@@ -186,7 +186,7 @@ func runeOffset(s string, index int) int {
 	return len(s)
 }
 
-// finding is what looks for a text: none is what is returned without it, and −2 an error.
+// finding returns a method that searches for a text. Without a match it returns none, or fails if none is −2.
 func finding(name string, index func(s, part string) int, none int) textMethod {
 	return func(r *run, _ Value, s string, a *arguments) Value {
 		got := r.take(name, a, "/part", "/start?", "/stop?")
@@ -233,7 +233,7 @@ func replaceText(r *run, x Value, s string, a *arguments) Value {
 	return likeText(x, r.replaced(s, r.string(got[0], "replace"), by, count))
 }
 
-// escaped is the value's text, safe for HTML.
+// escaped returns the value's text, safe for HTML.
 func (r *run) escaped(v Value) string {
 	if m, ok := v.(Markup); ok {
 		return string(m)
@@ -243,7 +243,7 @@ func (r *run) escaped(v Value) string {
 	return r.text(escape(s))
 }
 
-// replaced replaces a text, after it has charged the result.
+// replaced replaces a text, after charging for the result.
 func (r *run) replaced(s, old, by string, count int) string {
 	r.seek(s, old)
 	n := strings.Count(s, old)
@@ -269,7 +269,7 @@ func joinText(r *run, x Value, s string, a *arguments) Value {
 
 // texts makes a list of parts of a text.
 func (r *run) texts(like Value, parts []string) Value {
-	r.spend(16*len(parts), 16*len(parts)) // besides what listed charges
+	r.spend(16*len(parts), 16*len(parts)) // in addition to what listed charges
 	items := make([]Value, len(parts))
 	for i, p := range parts {
 		items[i] = likeText(like, p)
@@ -320,7 +320,7 @@ func splitText(right bool) textMethod {
 	}
 }
 
-// splitSpace splits at white space, limit times at most if it is not negative.
+// splitSpace splits at white space, at most limit times unless limit is negative.
 func (r *run) splitSpace(s string, limit int, right bool) []string {
 	var parts []string
 	trim, index := stripLeft, strings.IndexFunc
@@ -351,7 +351,7 @@ func splitLines(r *run, x Value, s string, a *arguments) Value {
 	return r.texts(x, r.lines(s, keep))
 }
 
-// lines are those of Python's splitlines.
+// lines returns the lines of Python's splitlines.
 func (r *run) lines(s string, keep bool) []string {
 	r.spend(2*len(s), 0)
 	var parts []string
@@ -405,7 +405,7 @@ func remove(trim func(s, part string) string) textMethod {
 	}
 }
 
-// justify fills a text up, with shares of the filling before and behind it.
+// justify pads a text, with shares of the padding before and after it.
 func justify(before, behind int) textMethod {
 	return func(r *run, x Value, s string, a *arguments) Value {
 		n, fill := r.filling(x, s, a)
@@ -413,7 +413,7 @@ func justify(before, behind int) textMethod {
 	}
 }
 
-// filling is what a text lacks to a width, and the character that fills it.
+// filling returns the number of characters that a text lacks to a width, and the padding character.
 func (r *run) filling(x Value, s string, a *arguments) (n int, fill string) {
 	got := r.take("ljust", a, "/width", "/fillchar?")
 	fill = r.string(or(got[1], " "), "ljust")
@@ -466,7 +466,7 @@ func expandTabs(r *run, x Value, s string, a *arguments) Value {
 	return likeText(x, r.text(b.String()))
 }
 
-// every is a method that asks something of each character, all one that wants a character at least.
+// every returns a method that tests every character; all also requires at least one.
 func every(is func(rune) bool) textMethod {
 	return asks(func(s string) bool { return strings.IndexFunc(s, func(c rune) bool { return !is(c) }) < 0 })
 }
@@ -485,7 +485,7 @@ func asks(is func(string) bool) textMethod {
 	}
 }
 
-// isDigit is true of what Python takes for a digit: decimal ones, and those above and below the line.
+// isDigit reports whether Python considers c a digit: decimal digits, superscripts and subscripts.
 func isDigit(c rune) bool {
 	return unicode.IsDigit(c) || strings.ContainsRune("²³¹", c) || c == 0x2070 || c >= 0x2074 && c <= 0x2079 ||
 		c >= 0x2080 && c <= 0x2089

@@ -8,37 +8,37 @@ import (
 	"strings"
 )
 
-// A Value is one of Python's: nil is None, and bool, *big.Int, float64 and string are what they look
-// like. The others are the types of this file.
+// A Value is a Python value: nil is None, and bool, *big.Int, float64 and string are the
+// corresponding Python types. The others are the types in this file.
 type Value = any
 
-// Markup is text that is safe in HTML: other text that is joined with it is escaped.
+// Markup is text that is safe in HTML: other text joined with it is escaped.
 type Markup string
 
-// A List is Python's list. The sandbox lets no template change one.
+// A List is Python's list. Under the sandbox, no template can change one.
 type List struct{ Items []Value }
 
-// A Tuple may have names for its items, as those that groupby makes have.
+// A Tuple may have names for its items, as groupby's tuples have.
 type Tuple struct {
 	Items []Value
 	names []string
 }
 
-// A Dict keeps the order in which keys came.
+// A Dict keeps the order in which keys were added.
 type Dict struct {
 	keys, values []Value
 	index        map[string]int // of hash(key)
 }
 
-// Undefined stands for a variable, attribute or element that does not exist. It prints as nothing, is
-// false and has no elements; any other use is the error why.
+// Undefined stands for a variable, attribute or element that does not exist. It prints as nothing,
+// is false and has no elements; any other use fails with the error why.
 type Undefined struct{ why string }
 
 type (
 	// span is Python's range.
 	span struct{ start, stop, step, n int }
 
-	// view is what a dictionary's keys, values or items are read through.
+	// view is a view of a dictionary's keys, values or items.
 	view struct {
 		dict *Dict
 		kind string // keys, values, items
@@ -59,19 +59,19 @@ type (
 	}
 )
 
-// NewDict makes an empty dictionary.
+// NewDict returns an empty dictionary.
 func NewDict() *Dict { return &Dict{index: map[string]int{}} }
 
-// Set gives a key its value. A key that is there keeps its place.
+// Set sets the value of a key. An existing key keeps its place.
 func (d *Dict) Set(key string, v Value) { d.put("s"+key, key, v) }
 
-// Get is the value of a key, None where there is none.
+// Get returns the value of a key, None if there is none.
 func (d *Dict) Get(key string) Value {
 	v, _ := d.get("s" + key)
 	return v
 }
 
-// Without is a copy that leaves a key out.
+// Without returns a copy without a key.
 func (d *Dict) Without(key string) *Dict {
 	out := NewDict()
 	for i, k := range d.keys {
@@ -82,7 +82,7 @@ func (d *Dict) Without(key string) *Dict {
 	return out
 }
 
-// Merge sets what another dictionary has.
+// Merge copies the entries of another dictionary.
 func (d *Dict) Merge(other *Dict) {
 	for i, key := range other.keys {
 		h, _ := hash(key)
@@ -121,7 +121,7 @@ func (v *view) at(i int) Value {
 
 func (s *span) at(i int) Value { return integer(s.start + i*s.step) }
 
-// hash is equal for keys that Python takes for one. ok is false for what cannot be a key.
+// hash returns the same text for keys that Python considers equal. ok is false for values that cannot be keys.
 func hash(key Value) (h string, ok bool) {
 	switch k := key.(type) {
 	case nil:
@@ -152,7 +152,7 @@ func hash(key Value) (h string, ok bool) {
 	return fmt.Sprintf("p%p", key), true
 }
 
-// hash writes the items, each with its length behind it.
+// hash writes the items, each followed by its length.
 func (t *Tuple) hash(b *strings.Builder) (ok bool) {
 	b.WriteString("t")
 	for _, item := range t.Items {
@@ -187,7 +187,7 @@ func integer(n int) Value {
 	return big.NewInt(int64(n))
 }
 
-// whole is the integer that a value is: an integer, or a bool. It is nil for others.
+// whole returns the integer that a value represents, an integer or a bool; nil for others.
 func whole(v Value) *big.Int {
 	switch v := v.(type) {
 	case *big.Int:
@@ -201,7 +201,7 @@ func whole(v Value) *big.Int {
 	return nil
 }
 
-// text is the string that a value is.
+// text returns the string that a value represents.
 func text(v Value) (s string, ok bool) {
 	switch v := v.(type) {
 	case string:
@@ -212,7 +212,7 @@ func text(v Value) (s string, ok bool) {
 	return "", false
 }
 
-// likeText gives a text the type of another: what is made of Markup is Markup.
+// likeText gives a text the type of another: text made from Markup is Markup.
 func likeText(like Value, s string) Value {
 	if _, ok := like.(Markup); ok {
 		return Markup(s)
@@ -259,7 +259,7 @@ func length(v Value) (n int, ok bool) {
 	return 0, false
 }
 
-// typeName is what Python calls a value's type.
+// typeName returns Python's name of a value's type.
 func typeName(v Value) string {
 	switch v := v.(type) {
 	case nil:
