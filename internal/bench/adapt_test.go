@@ -67,8 +67,8 @@ func TestOpenStream(t *testing.T) {
 	}
 }
 
-// A stream's prompts are encoded as the suites' are, whatever they have: questions with the chat
-// template and without, and what the target is made to write, which every policy then does.
+// A stream's prompts are encoded as the suites' are, in all cases: questions with the chat template
+// and without, and forced texts, which every policy then writes.
 func TestAdaptPrompts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "q.jsonl")
 	lines := `{"prompt": "one two", "forced_output": "three four five"}` + "\n" + `{"prompt": "six"}` + "\n"
@@ -133,7 +133,7 @@ func TestAdaptPrompts(t *testing.T) {
 	}
 }
 
-// Every policy decodes the same tokens, and the report has what each came to.
+// Every policy decodes the same tokens, and the report has each one's results.
 func TestAdapt(t *testing.T) {
 	stream, err := OpenStream("attack*3>"+questions(t, "q", "one two", "three"), 6, 1, SuiteOptions{})
 	if err != nil {

@@ -73,7 +73,7 @@ func TestCostStates(t *testing.T) {
 	}
 }
 
-// What the report says follows from what was measured.
+// The report's figures follow from the measurements.
 func TestCost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads half a gigabyte several times")
@@ -113,8 +113,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// Experts are counted. The controller expects those that a row reads, and those of the largest pass,
-// from which it predicts the others; no others where a model has none.
+// Experts are counted. The controller expects those that a row reads, and those of the largest
+// pass, from which it predicts the others; none if a model has none.
 func TestCostOfExperts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads half a gigabyte several times")

@@ -15,7 +15,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// What judge says of a tree is what its definition gives, node by node.
+// The results of judge equal those of its definition, node by node.
 func TestJudge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const vocab = 6
@@ -87,8 +87,8 @@ func TestJudge(t *testing.T) {
 	})
 }
 
-// A draft model that is the target knows what the target will say: gaps are 0 and all of a chain is
-// accepted. Everything is looked at at the same places, whatever it taps.
+// A draft model that is the target predicts the target exactly: gaps are 0 and all of a chain is
+// accepted. All drafters are examined at the same places, whatever they tap.
 func TestFaithful(t *testing.T) {
 	target := tinyPair(t)
 	random := target.Draft

@@ -12,8 +12,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Whatever drafts, at any temperature and under any rule, a target that is made to write a text
-// writes it, as far as it is asked for; without one it writes what it always wrote.
+// With any drafter, at any temperature and under any rule, a target that is made to write a text
+// writes it, as far as it is asked for; without one it writes its own.
 func TestForced(t *testing.T) {
 	target := tinyPair(t)
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Heads of every kind draft for a model: those that any has, the layer in its own file, and Gemma 4's assistants.
+// Heads of every kind draft for a model: the kinds for any model, the layer in its own file, and Gemma 4's assistants.
 func TestHeadCosts(t *testing.T) {
 	both := []string{"eagle3", "eagle2", "peagle", "ddtree", "jetspec", "dspark", "dflash2", "domino", "medusa", "falcon"}
 	for name, more := range map[string][]string{"tiny-qwen35": {"mtp"},

@@ -84,7 +84,7 @@ func TestParseMethods(t *testing.T) {
 			t.Errorf("%s is on the line %q", m.Name, r.budgetLine())
 		}
 	}
-	// A shortlist may be written behind the drafter's name, which the row keeps.
+	// A shortlist may follow the drafter's name, and stays in the row's name.
 	if got, err = ParseMethods(SplitList("eagle3+freq,eagle3+context:size=64,extra={8,9}@budget=5,merge:jetspec+lookup"),
 		Method{}); err != nil {
 		t.Fatal(err)

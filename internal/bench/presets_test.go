@@ -143,8 +143,8 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// Of the heads that a preset compares those that are there take part; the others are named, and
-// none at all is an error.
+// Of the heads that a preset compares, those that exist take part; the others are named, and it is
+// an error if none exists.
 func TestFindHeads(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "causal", "model-q8_0.gguf", "a head")

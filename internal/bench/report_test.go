@@ -269,8 +269,8 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// Equation 1 gives the tokens of a round back where nodes of all depths are accepted alike, though the paths to most
-// nodes end early: a path that has no more nodes was not rejected.
+// Equation 1 gives back the tokens of a round if nodes of all depths are equally likely to be
+// accepted, even if the paths to most nodes end early: a path that has no more nodes was not rejected.
 func TestModelOfTreesOfManyDepths(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const rounds, alpha = 200000, 0.9
@@ -278,7 +278,7 @@ func TestModelOfTreesOfManyDepths(t *testing.T) {
 	tokens := rounds
 	for range rounds {
 		for d := range m.Depths {
-			m.Depths[d].Rounds++ // another branch goes on
+			m.Depths[d].Rounds++ // another branch continues
 		}
 		for d := 0; d < len(m.Depths) && rng.Float64() < 0.7; d++ {
 			m.Depths[d].Tried++
@@ -297,8 +297,8 @@ func TestModelOfTreesOfManyDepths(t *testing.T) {
 	}
 }
 
-// A machine that changes its speed from round to round changes no speed-up, nor do accidents in
-// fewer than half of the rounds: a method is compared with the plain decoding beside it.
+// A machine whose speed changes from round to round changes no speed-up, nor do outliers in fewer
+// than half of the rounds: a method is compared with the plain decoding next to it.
 func TestSpeedupsOnAnUnsteadyMachine(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ratio := rapid.Float64Range(0.5, 8).Draw(r, "ratio")

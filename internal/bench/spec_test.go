@@ -77,7 +77,7 @@ func TestSpec(t *testing.T) {
 			t.Errorf("%d rounds, %d where the drafter had read the prompt before, %d where the target had",
 				rounds(whole), rounds(resumed), rounds(cached))
 		}
-		// 1000 tokens, and lists of those asked for; a draft model whose head computes all has them all.
+		// 1000 tokens, and lists of those asked for; a draft model whose head computes all tokens covers them all.
 		for name, size := range map[string]float64{"eagle3+freq:size=100@no-controller@budget=9": 100,
 			"best-first": 1000, "lookup": 0} {
 			m := r.Suite("second").Method(name)
@@ -218,8 +218,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// The second time that a question comes, a method with a memory drafts what it generated the first
-// time. More than one repeat or seed would have it find each output at once, and is refused.
+// The second time a question occurs, a method with a memory drafts its first output. With more than
+// one repeat or seed it would find each output at once, so that is refused.
 func TestMemoryOfOutputs(t *testing.T) {
 	target := tinyPair(t)
 	suite := tinySuite("questions", 3)

@@ -34,7 +34,7 @@ func TestQuartiles(t *testing.T) {
 	})
 }
 
-// Of an output, a token is copied where it ends four tokens that stand in the prompt, some of which
+// A token of an output is copied if it ends four tokens that occur in the prompt. Some of the four
 // may be the prompt's last.
 func TestCopied(t *testing.T) {
 	for _, c := range []struct {
@@ -85,8 +85,8 @@ func TestRepeats(t *testing.T) {
 	})
 }
 
-// output makes a generation of rounds with so many tokens, each of which took a millisecond for
-// itself and a node that was accepted for each token but one.
+// output makes a generation of rounds with those numbers of tokens, each of which took a
+// millisecond for itself and an accepted node for each token except one.
 func output(tokens []int32, rounds ...int) *generation {
 	g := &generation{tokens: tokens, first: 5 * time.Millisecond}
 	for _, n := range rounds {

@@ -13,7 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/train/data"
 )
 
-// A prompt is a file and says what to rename; the output is the file with that done, and nothing else changed.
+// A prompt is a file and says what to rename; the output is the file with that change, and no other.
 func TestEdits(t *testing.T) {
 	root := t.TempDir()
 	folder := filepath.FromSlash(data.HeldOut[data.Prompts][0])
@@ -61,7 +61,7 @@ func (t *Thing) Thing() *Thing { return t.Thing() }
 	}
 }
 
-// Renaming back gives the file again, and what was code still is.
+// Renaming back restores the file, and code remains code.
 func TestRename(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b strings.Builder

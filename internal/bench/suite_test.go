@@ -29,7 +29,7 @@ func write(t *testing.T, parts ...string) {
 	}
 }
 
-// What is measured and what warms up are different prompts, as many as asked for where there are so many, in order.
+// Measured prompts and warm-up prompts differ, are as many as asked for if there are enough, and are in order.
 func TestDivide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := make([]Prompt, rapid.IntRange(1, 60).Draw(t, "all"))
@@ -200,7 +200,7 @@ func TestPassages(t *testing.T) {
 	long = strings.TrimSpace(long)
 	want := []passage{
 		{"First", 3, short + " " + long},
-		{"First", 8, short + " " + long}, // the short one alone is none: it goes on behind the heading
+		{"First", 8, short + " " + long}, // the short one is not enough: the passage continues after the heading
 		{"Second", 15, long},
 	}
 	if diff := cmp.Diff(want, passages(text), cmp.AllowUnexported(passage{})); diff != "" {

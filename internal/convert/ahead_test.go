@@ -17,8 +17,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Layers that draft, behind a model's own, stay in its file, with the names, the numbers and the keys that llama.cpp's
-// converter gives them; and back in a folder they are as they were.
+// Layers that draft, after a model's own, stay in its file, with the names, the numbers and the
+// keys that llama.cpp's converter gives them; converted back to a folder they are unchanged.
 func TestLayersAhead(t *testing.T) {
 	ctx := context.Background()
 	for _, name := range []string{"tiny-qwen35-mtp", "tiny-qwen3next-mtp", "tiny-glm4moe-mtp", "tiny-glm4lite-mtp",
@@ -91,7 +91,7 @@ func folderNumbers(t *testing.T, dir string) numbers {
 	return n
 }
 
-// sameNumbers compares but for the rounding of what is shifted by 1, or exponentiated, and back.
+// sameNumbers compares, except for the rounding of numbers that are shifted by 1, or exponentiated, and back.
 func sameNumbers(t *testing.T, got, want numbers) {
 	t.Helper()
 	if got.behind != 1 || got.layers != want.layers || want.behind != 1 {

@@ -39,7 +39,7 @@ func shape(t testing.TB, name string) synth.Shape {
 	return s
 }
 
-// logits are those of a fixed text's last tokens.
+// logits returns those of a fixed text's last tokens.
 func logits(t testing.TB, path string) []float32 {
 	t.Helper()
 	m, err := model.Open(path, model.Options{Threads: 2})
@@ -172,8 +172,8 @@ func inPairs(s synth.Shape) bool {
 	})
 }
 
-// sameMeta compares what decides the model and its tokens. Scores are equal in order only, and the end of turn may be
-// left out where it is the end of text. The context of a folder with YaRN may be longer.
+// sameMeta compares the keys that determine the model and its tokens. Scores need only have the same order, and
+// the end of turn may be left out if it is the end of text. The context of a folder with YaRN may be longer.
 func sameMeta(t *testing.T, a, b string) {
 	t.Helper()
 	x, err := gguf.Open(a)

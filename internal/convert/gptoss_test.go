@@ -91,8 +91,8 @@ func TestExpertsOfAnotherType(t *testing.T) {
 	sameBits(t, "MXFP4 as F32", logits(t, at("f32")), logits(t, at("f32.gguf")))
 }
 
-// Bounds of YaRN's blend that are not rounded are obeyed in both formats, and converting says what
-// other programs do.
+// Unrounded bounds of YaRN's blend are obeyed in both formats, and the conversion says what other
+// programs do.
 func TestTruncateIsKept(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

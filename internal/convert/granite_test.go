@@ -13,9 +13,9 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// A folder of Granite 4, which has gate and up in one tensor under other names, is the model that
-// the same numbers are as Granite 3; so is the GGUF file made of it. One with layers of another
-// kind is refused.
+// A folder of Granite 4, which has gate and up in one tensor under other names, is the same model
+// as its numbers in Granite 3; so is the GGUF file made from it. One with layers of another kind is
+// refused.
 func TestGranite4Folder(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

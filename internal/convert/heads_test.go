@@ -58,7 +58,7 @@ func contents(t *testing.T, dir string) map[string]tensor.Tensor {
 	return all
 }
 
-// sameFolders reports what differs between the tensors of two folders.
+// sameFolders reports differences between the tensors of two folders.
 func sameFolders(t *testing.T, a, b string) {
 	t.Helper()
 	x, y := contents(t, a), contents(t, b)
@@ -152,7 +152,7 @@ func TestEagleHeads(t *testing.T) {
 }
 
 // A Falcon head goes from GGUF to a folder and back, tensor by tensor. The folder gets its target's
-// embedding, which the authors' code wants, and zeros for the state before; without the target the
+// embedding, which the authors' code needs, and zeros for the state before; without the target the
 // conversion says what is missing.
 func TestFalconHeads(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
@@ -193,7 +193,7 @@ func TestFalconHeads(t *testing.T) {
 	sameFolders(t, at("with"), at("again"))
 }
 
-// A head without an output of its own gets its target's in a folder; what a conversion lacks it says.
+// A head without an output of its own gets its target's in a folder; the conversion says what it lacks.
 func TestHeadsOfTargets(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -15,8 +15,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// What a GGUF file says beside the usual keys and tensors is in the folder that is made of it, or
-// the conversion is refused by its name.
+// A folder made from a GGUF file with unusual keys and tensors has them too, or the conversion is
+// refused with their name.
 func TestToHFKeepsOrRefuses(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {

@@ -39,7 +39,7 @@ var added = []struct {
 // kindOfVocabulary is a tokenizer that grove writes into a folder.
 type kindOfVocabulary struct {
 	name, from string // from names a model of random weights
-	pre        string // of the pre-tokenizer, where it is not the model's
+	pre        string // of the pre-tokenizer, if it differs from the model's
 	at         int    // where the added tokens come in
 	front      bool   // SentencePiece's space in front
 }
@@ -55,7 +55,7 @@ var vocabularies = []kindOfVocabulary{
 	{"unigram-bytes", "", "", 280, true},
 }
 
-// file writes a GGUF file that has the tokenizer alone.
+// file writes a GGUF file that has only the tokenizer.
 func (k kindOfVocabulary) file(t *testing.T, dir string) *gguf.File {
 	t.Helper()
 	path := filepath.Join(dir, k.name+".gguf")
@@ -140,7 +140,7 @@ func (k kindOfVocabulary) unigram(t *testing.T, path string) {
 	}
 }
 
-// folder writes what a folder has of a file's tokenizer.
+// folder writes a folder's files from a file's tokenizer.
 func folder(t *testing.T, f *gguf.File, dir string) {
 	t.Helper()
 	tok, err := tokenizer.FromGGUF(f)

@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/model/synth"
 )
 
-// Tokens that a folder says are never chosen are so in the file made of it, and in the folder made of that.
+// Tokens that a folder says are never sampled are so in the file made from it, and in the folder made from that.
 func TestSuppressedTokensBothWays(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

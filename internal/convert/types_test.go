@@ -15,7 +15,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Encoding anew gives what the encoding of the original numbers gives, and files that open.
+// Encoding again gives the same result as encoding the original numbers, and files that open.
 func TestTypes(t *testing.T) {
 	ctx := context.Background()
 	for _, name := range []string{"tiny-llama2", "tiny-qwen3", "tiny-gptneox"} {
@@ -66,9 +66,9 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// A model in a type of few bits has its output matrix in Q6_K, or Q8_0 where its rows are no
+// A model in a type of few bits has its output matrix in Q6_K, or Q8_0 if its rows are not a
 // multiple of 256; other such rows have llama.cpp's next type of blocks of 32. Numbers are close to
-// the original's, one note says each kind of change, and the model runs.
+// the original's, one note reports each kind of change, and the model runs.
 func TestFewBits(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -135,7 +135,7 @@ func TestFewBits(t *testing.T) {
 	}
 }
 
-// relative is the root of the mean squared difference over that of x.
+// relative returns the root of the mean squared difference, relative to that of x.
 func relative(t *testing.T, x, y tensor.Tensor) float64 {
 	a, err1 := x.Float32s()
 	b, err2 := y.Float32s()
@@ -149,8 +149,8 @@ func relative(t *testing.T, x, y tensor.Tensor) float64 {
 	return math.Sqrt(d / n)
 }
 
-// A layer behind the model's, which drafts, keeps 8 bits, and a model's output matrix those of Q6_K or, in short rows,
-// of Q8_0; a head's output matrix only ranks guesses.
+// A layer after the model's, which drafts, keeps 8 bits, and a model's output matrix those of Q6_K
+// or, in short rows, of Q8_0; a head's output matrix only ranks guesses.
 func TestQuantizeKeepsBits(t *testing.T) {
 	for arch, want := range map[string]map[string]tensor.Type{
 		"qwen3": {"blk.3.nextn.eh_proj.weight": tensor.Q8_0, "blk.3.attn_q.weight": tensor.Q8_0,

@@ -17,15 +17,15 @@ import (
 	"github.com/grovellm/grove/internal/testing/cases"
 )
 
-// names are what can be named of a repository in the tests below.
+// names are the possible names in a repository in the tests below.
 var testFiles = map[string]string{
 	"m-Q4_K_M.gguf": "one", "m-Q8_0.gguf": "two", "copy-Q6_K.gguf": "two", "config.json": "{}",
 	"m-BF16-00001-of-00002.gguf": "three", "m-BF16-00002-of-00002.gguf": "four",
 	"model.safetensors": "five", "tokenizer.json": "six",
 }
 
-// What is pulled is found and listed; what is removed is not; a content goes with the last file
-// that shows it, and only then.
+// A model that was pulled is found and listed; a removed one is not; a content is removed with the
+// last file that links to it, and no earlier.
 func TestPulledFoundRemoved(t *testing.T) {
 	models := map[string][]string{
 		"q4_k_m": {"m-Q4_K_M.gguf"}, "q8_0": {"m-Q8_0.gguf"}, "q6_k": {"copy-Q6_K.gguf"},
@@ -173,8 +173,8 @@ func TestRemoveLocked(t *testing.T) {
 	}
 }
 
-// A content that the hub's Python library keeps for all repositories goes with the last link to it, and only where that
-// is certain.
+// A content that the hub's Python library keeps for all repositories is removed with the last link
+// to it, and only if that is certain.
 func TestRemoveSharedContent(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -21,7 +21,7 @@ func TestOffersPipe(t *testing.T) {
 }
 
 // Every model of grove's own list is found under the names that publishers give it, as folder and
-// as GGUF, and what drafts for it can be pulled by its name.
+// as GGUF, and its heads and draft models can be pulled by name.
 func TestKnownOffers(t *testing.T) {
 	for _, k := range known {
 		for _, fork := range forks {

@@ -25,7 +25,7 @@ func (f *flip) Write(p []byte) (int, error) {
 	return f.ResponseWriter.Write(p)
 }
 
-// withHeader changes what an answer says of itself.
+// withHeader changes an answer's headers.
 type withHeader struct {
 	http.ResponseWriter
 	change func(h http.Header)
@@ -36,8 +36,8 @@ func (w *withHeader) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Whatever a server says of lengths, ranges and versions, the cache takes only the content that the
-// hub's list has by its hash. Where the content is right in spite of it, it is taken.
+// Whatever a server says about lengths, ranges and versions, the cache accepts only the content
+// with the hash in the hub's list. If the content is right nevertheless, it is accepted.
 func TestLies(t *testing.T) {
 	t.Parallel()
 	header := func(key string, value func(i int64) string) func(h *fakeHub) {
@@ -162,7 +162,7 @@ func TestWrongPrefix(t *testing.T) {
 	}
 }
 
-// A refusal says what to do; what may pass is tried again, after the pause that the server asks
+// A refusal says what to do; a temporary failure is retried, after the pause that the server asks
 // for.
 func TestRefusals(t *testing.T) {
 	t.Parallel()

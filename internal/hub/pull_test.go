@@ -103,8 +103,8 @@ func TestPullLayout(t *testing.T) {
 	}
 }
 
-// A folder comes with what is beside its weights. check runs before the weights, and can refuse
-// them.
+// A folder is fetched with the files next to its weights. check runs before the weights, and can
+// refuse them.
 func TestPullFolder(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, map[string]string{
@@ -147,9 +147,9 @@ func TestPullFolder(t *testing.T) {
 	}
 }
 
-// Wherever connections are cut and however often the command is stopped, what is on the disk is a
-// prefix of the content at any moment, no byte on the disk is fetched again, and the file is whole
-// in the end.
+// Wherever connections are cut and however often the command is stopped, the file on disk is at any
+// moment a prefix of the content, no byte on disk is fetched again, and the file is complete in the
+// end.
 func TestCuts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -216,8 +216,8 @@ func TestCuts(t *testing.T) {
 	})
 }
 
-// A large file over several connections, ten of which are cut, is whole and checked. It has 128 MiB,
-// and with GROVE_LARGE=1 in the environment 1 GiB.
+// A large file over several connections, ten of which are cut, is complete and verified. It has 128
+// MiB, and with GROVE_LARGE=1 in the environment 1 GiB.
 func TestLargeFileCutTenTimes(t *testing.T) {
 	t.Parallel()
 	size := generated(128 << 20)
@@ -304,8 +304,8 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// A disk that is too small is refused before anything is fetched. A disk that fills up keeps what
-// is there, and the next command continues.
+// A disk that is too small is refused before anything is fetched. If a disk fills up, the data on
+// it stays, and the next command continues.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, map[string]string{"a.gguf": noise(50_000, 1)})
@@ -333,7 +333,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%d bytes are kept", n)
 	}
 	c.write = (*os.File).Write
-	c.space = func(string) (int64, error) { return 30_000, nil } // what is there needs no space again
+	c.space = func(string) (int64, error) { return 30_000, nil } // existing data needs no space again
 	sent := h.sent.Load()
 	h.sameFile(h.mustPull(c, ""), "a.gguf")
 	if n := h.sent.Load() - sent; n > 40_000 { // answers to the last command may still be on their way
@@ -373,7 +373,7 @@ func TestNoSymlinks(t *testing.T) {
 	}
 }
 
-// Of several at the same time one fetches; the others wait and take what it fetched.
+// If several run at the same time, one fetches; the others wait and use its result.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, map[string]string{"a.gguf": noise(20_000, 1)})
@@ -437,7 +437,7 @@ func mkdir(path string) string {
 	return path
 }
 
-// A cache that cannot be written says so, and what to do.
+// If the cache cannot be written, the error says so, and what to do.
 func TestCacheIsNoFolder(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

@@ -23,7 +23,7 @@ const (
 	testCommit = "0123456789abcdef0123456789abcdef01234567"
 )
 
-// content is what a file of the fake hub has.
+// content is the content of a file of the fake hub.
 type content interface {
 	io.ReaderAt
 	Size() int64
@@ -201,7 +201,7 @@ func (h *fakeHub) mustPull(c *Client, what string) string {
 	return p
 }
 
-// sameFile compares a file with what the hub has.
+// sameFile compares a file with the hub's.
 func (h *fakeHub) sameFile(path, name string) {
 	h.t.Helper()
 	f, err := os.Open(path)
@@ -217,7 +217,7 @@ func (h *fakeHub) sameFile(path, name string) {
 	}
 }
 
-// isPrefix says whether an incomplete file is the beginning of the content.
+// isPrefix checks that an incomplete file is a prefix of the content, and returns its size.
 func (h *fakeHub) isPrefix(cache, name string) int64 {
 	h.t.Helper()
 	have, err := os.ReadFile(filepath.Join(cache, "models--org--some.model", "blobs", h.sha[name]+incomplete))
@@ -241,7 +241,7 @@ func noise(n int, seed uint64) string {
 	return b.String()[:n]
 }
 
-// generated is a large content that is computed where it is read.
+// generated is a large content that is computed as it is read.
 type generated int64
 
 var block = sync.OnceValue(func() []byte { return []byte(noise(1<<16, 9)) })

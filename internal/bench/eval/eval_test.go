@@ -37,7 +37,7 @@ func open(t testing.TB, shape string) *model.Model {
 	return m
 }
 
-// nats is −ln p of each token but the first, in the context of those before it.
+// nats returns −ln p of each token except the first, given those before it.
 func nats(ctx context.Context, m *model.Model, tokens []int32) ([]float64, error) {
 	var o Options
 	if err := o.Fill(m); err != nil {
@@ -52,7 +52,7 @@ func nats(ctx context.Context, m *model.Model, tokens []int32) ([]float64, error
 	return list, err
 }
 
-// The golden file has what PyTorch computes for each position of its prompts.
+// The golden file has PyTorch's results for each position of its prompts.
 func TestNatsAgainstPyTorch(t *testing.T) {
 	dir := testdata.Path(t, "models/go-7m")
 	b, err := os.ReadFile(filepath.Join(dir, "golden.json"))
@@ -116,7 +116,7 @@ func TestWindows(t *testing.T) {
 	})
 }
 
-// Figures do not depend on how windows share passes, to the bit; and they are those of reading each
+// Figures do not depend on how windows share passes, to the bit; they equal those of reading each
 // window alone, token by token.
 func TestSameAsOneByOne(t *testing.T) {
 	m := open(t, "tiny-qwen3-untied")

@@ -27,7 +27,7 @@ func content(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// The target has the old content or the new one; nothing else stays behind, not even after a panic.
+// The target has the old content or the new one; nothing else remains, not even after a panic.
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
@@ -67,8 +67,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// Who reads the old content keeps nobody from writing the new one, also on Windows, where a file that is open keeps its
-// name.
+// A reader of the old content does not prevent writing the new one, even on Windows, where an open
+// file keeps its name.
 func TestWriteOverReader(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	text := func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }

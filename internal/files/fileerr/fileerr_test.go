@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// An error says format, file, field, fault and remedy, in this order, and leaves out what it has not.
+// An error gives format, file, field, fault and remedy, in this order, and omits those that it lacks.
 func TestError(t *testing.T) {
 	e := &Error{Format: "gguf", File: "m.gguf", Field: `tensor "x"`, Err: errors.New("too short"), Remedy: "convert it"}
 	if s := e.Error(); s != `gguf: m.gguf: tensor "x": too short: convert it` {
@@ -20,7 +20,7 @@ func TestError(t *testing.T) {
 	}
 }
 
-// The error of a file that is not there names it once, and is still known for what it is.
+// The error of a missing file names it once, and errors.Is still recognizes it.
 func TestOpening(t *testing.T) {
 	_, err := os.Open("absent.gguf")
 	e := Opening("gguf", "absent.gguf", err)

@@ -33,7 +33,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// A process that is killed leaves no lock behind.
+// A killed process leaves no lock.
 func TestKilled(t *testing.T) {
 	const variable = "FILELOCK_TEST_PATH"
 	if path := os.Getenv(variable); path != "" { // the process

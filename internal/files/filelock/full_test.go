@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// On a full disk, which the folder behind the lock may have filled, the lock is taken without the number of the
-// process. (In a process of its own, with a limit on the size of files.)
+// On a full disk, which the folder that is locked may have filled, the lock is taken without the
+// process id. (In a process of its own, with a limit on the size of files.)
 func TestDiskFull(t *testing.T) {
 	const variable = "FILELOCK_FULL_PATH"
 	path := os.Getenv(variable)

@@ -26,7 +26,7 @@ func openWith(t *testing.T, meta map[string]any) *gguf.File {
 	return f
 }
 
-// Keys keeps the first error, gives defaults for what is missing only, and names file and key.
+// Keys keeps the first error, gives defaults only for missing keys, and names file and key.
 func TestKeys(t *testing.T) {
 	f := openWith(t, map[string]any{"n": uint32(3), "neg": int32(-1), "s": "x", "inf": float32(math.Inf(1)),
 		"ss": []string{"a"}})
@@ -51,8 +51,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Check takes what is obeyed, ignored or neutral, in arrays too, and names the first key that
-// is none of them.
+// Check allows keys that are obeyed, ignored or neutral, in arrays too, and names the first key
+// that is none of these.
 func TestCheck(t *testing.T) {
 	rules := []Rules{
 		{Obeyed: []string{"size"}, Ignored: []string{"note"},

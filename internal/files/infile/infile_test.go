@@ -57,7 +57,7 @@ func TestChanges(t *testing.T) {
 		switch kind {
 		case "cut short":
 			if len(want) == 1 {
-				return // what is left would be nothing
+				return // nothing would remain
 			}
 			err = os.Truncate(path, rapid.Int64Range(1, int64(len(want)-1)).Draw(t, "left"))
 		case "emptied":
@@ -72,7 +72,7 @@ func TestChanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if kind == "replaced" || kind == "removed" { // what is open is what it was
+		if kind == "replaced" || kind == "removed" { // the open file is unchanged
 			clear(got)
 			if err := errors.Join(read(), f.CheckUnchanged()); err != nil || !bytes.Equal(got, want[off:off+len(got)]) {
 				t.Fatalf("an open file that was %s: %v", kind, err)
@@ -86,7 +86,7 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// brokenReader reads so many bytes of what is asked for, and returns err.
+// brokenReader reads only that many of the bytes asked for, and returns err.
 type brokenReader struct {
 	n   int
 	err error
@@ -94,9 +94,9 @@ type brokenReader struct {
 
 func (r brokenReader) ReadAt(p []byte, _ int64) (int, error) { return min(r.n, len(p)), r.err }
 
-// A file is not read in the middle of a write: what is read of one that is being overwritten in
-// place is its old contents, its new ones, or nothing. All the writes fall in one tick of the
-// clock, so the time of modification tells nothing.
+// A file is not read in the middle of a write: reading one that is being overwritten in place gives
+// its old contents, its new ones, or nothing. All the writes fall in one tick of the clock, so the
+// modification time reveals nothing.
 func TestOpenDuringWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	defer func() { sleep, since = time.Sleep, time.Since }()

@@ -16,8 +16,8 @@ var halfAt = map[tensor.Type][]int{
 	numtype.IQ4_XS: {0}, numtype.Q3_K: {108}, numtype.Q2_K: {80, 82}, numtype.Q1_0: {0}, numtype.Q2_0: {0},
 }
 
-// Blocks that run as another type say there what they said; scales and elements that are rounded to a
-// half are off by a half's rounding at most.
+// Blocks that run as another type keep their values; scales and elements that are rounded to a half
+// are off by at most a half's rounding.
 func TestKeepsNumbers(t *testing.T) {
 	for from, to := range runsAs {
 		rapid.Check(t, func(t *rapid.T) {

@@ -15,7 +15,7 @@ import (
 var types = []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1,
 	tensor.Q8_0, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
 
-// A matrix cut into columns and joined again is what it was, and every cut holds the numbers of its columns.
+// A matrix cut into columns and joined again is unchanged, and every cut has the numbers of its columns.
 func TestColumnsAndJoin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		typ := rapid.SampledFrom(types).Draw(t, "type")

@@ -188,7 +188,7 @@ func FuzzSafetensors(f *testing.F) {
 	})
 }
 
-// FuzzIndex: the same of the index of a folder of shards, beside two good ones and one that is not.
+// FuzzIndex: the same for the index of a folder of shards, next to two good ones and a bad one.
 func FuzzIndex(f *testing.F) {
 	dir := f.TempDir()
 	write := func(t testfile.Test, name string, data []byte) {

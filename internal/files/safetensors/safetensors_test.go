@@ -36,7 +36,7 @@ func drawTensor(t *rapid.T, name string) tensor.Tensor {
 	return tensor.Tensor{Name: name, Type: typ, Shape: shape, Data: bytes.Repeat([]byte{byte(len(name)), 7, 9}, size)[:size]}
 }
 
-// What is written is what is read, aligned to its elements, whatever the order of adding.
+// A file is read as it was written, aligned to its elements, whatever the order of adding.
 func TestRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {

@@ -50,7 +50,7 @@ func TestPythonsFiles(t *testing.T) {
 	}
 }
 
-// view is a tensor to be written: so many numbers of a storage of n.
+// view is a tensor to be written: a part of a storage of n numbers.
 type view struct {
 	name, class, storage string
 	first                int
@@ -108,7 +108,7 @@ func zipped(t testing.TB, method uint16, entries ...string) []byte {
 	return b.Bytes()
 }
 
-// Every tensor is found where it lies, whatever the views of whatever storages.
+// Every tensor is found in its place, for all views of all storages.
 func TestPlaces(t *testing.T) {
 	classes := map[string]int{"FloatStorage": 4, "BFloat16Storage": 2, "LongStorage": 8, "BoolStorage": 1}
 	rapid.Check(t, func(r *rapid.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/hub/catalog"
 )
 
-// A folder that may not be read, such as lost+found of a volume, is left out with a note. The models beside it stay.
+// A folder that may not be read, such as lost+found on a volume, is left out with a note. The models next to it stay.
 func TestFolderThatMayNotBeRead(t *testing.T) {
 	f := write(t)
 	closed := filepath.Join(f.dir, "lost+found")
@@ -26,7 +26,7 @@ func TestFolderThatMayNotBeRead(t *testing.T) {
 		}
 		defer func() {
 			if err := syscall.Setresuid(same, 0, same); err != nil {
-				panic(err) // what follows would run as another
+				panic(err) // the rest would run as another user
 			}
 		}()
 	}

@@ -136,7 +136,7 @@ func TestFolder(t *testing.T) {
 	})
 }
 
-// Publishers put a config.json beside GGUF files, which are the models then.
+// Publishers put a config.json next to GGUF files, which are the models then.
 func TestRepositoryOfFiles(t *testing.T) {
 	f, dir := write(t), t.TempDir()
 	repo := filepath.Join(dir, "repository")
@@ -216,8 +216,8 @@ func TestUnusableModels(t *testing.T) {
 	}
 }
 
-// A manifest names heads, draft models and drafters, for all models of its folder or for one; what
-// is not there is noted.
+// A manifest names heads, draft models and drafters, for all models of its folder or for one; a
+// missing file is noted.
 func TestManifest(t *testing.T) {
 	f := write(t)
 	t.Setenv("HF_HUB_CACHE", t.TempDir())
