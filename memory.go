@@ -63,7 +63,7 @@ func (u *memoryUse) add(context, tokens []int32) {
 	}
 }
 
-// folder returns the folder of a tenant, for texts in this model's tokens.
+// memoryFolder returns the folder of a tenant, for texts in this model's tokens.
 func (m *Model) memoryFolder(tenant string) string {
 	if m.memories.o.Dir == "" {
 		return ""

@@ -44,7 +44,7 @@ Examples:
     grove-lab tables --no-measure --write`
 }
 
-// Tests replace measurements.
+// measurements is replaced in tests.
 var measurements = report.Measurements
 
 func (cmd *tablesCmd) Run(p *command.Program) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// A window reads ids[from:to] of a text and scores the tokens first+1 … to, each predicted by the one before it.
+// window reads ids[from:to] of a text and scores the tokens first+1 … to, each predicted by the one before it.
 type window struct {
 	text            int
 	from, first, to int

@@ -34,7 +34,7 @@ type File struct {
 // of a file system's clock, which are at most 10 ms.
 const settled = 50 * time.Millisecond
 
-// Tests replace sleep and since.
+// sleep and since are replaced in tests.
 var sleep, since = time.Sleep, time.Since
 
 // Open opens the regular file at path. If it was written to less than 50 ms ago, Open waits until
