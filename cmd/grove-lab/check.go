@@ -12,11 +12,11 @@ import (
 )
 
 type checkCmd struct {
-	Bits   checkBitsCmd   `cmd:"" help:"Logits do not depend on how a context was computed."`
-	Tokens checkTokensCmd `cmd:"" help:"Speculation gives the tokens of plain decoding."`
-	Serve  checkServeCmd  `cmd:"" help:"Requests that run together get the tokens that each gets alone."`
+	Bits   checkBitsCmd   `cmd:"" help:"Check that logits do not depend on how a context was computed."`
+	Tokens checkTokensCmd `cmd:"" help:"Check that speculation gives the tokens of plain decoding."`
+	Serve  checkServeCmd  `cmd:"" help:"Check that requests that run together get the tokens that each gets alone."`
 
-	Lengths checkLengthsCmd `cmd:"" help:"Prompts of every length, for a model's file, get the tokens of plain decoding."`
+	Lengths checkLengthsCmd `cmd:"" help:"Check that prompts of every length get the tokens of plain decoding, for a model's file."`
 }
 
 func (checkCmd) Help() string {
@@ -32,7 +32,7 @@ Examples:
 type checkFlags struct {
 	Cases int    `help:"Cases to generate (${default})." default:"1000" placeholder:"N"`
 	Seed  uint64 `help:"Seed of the cases (${default})." default:"1" placeholder:"N"`
-	Only  int    `help:"Run only this case, to look at a mismatch again." default:"-1" placeholder:"CASE"`
+	Only  int    `help:"Run only this case, to reproduce a mismatch." default:"-1" placeholder:"CASE"`
 }
 
 type checkBitsCmd struct {

@@ -21,7 +21,7 @@ type checkLengthsCmd struct {
 	Tokens   int      `short:"n" help:"Tokens to generate after each prompt (${default})." default:"4" placeholder:"N"`
 	Workers  []int    `help:"Numbers of threads to run with (${default})." default:"1,2,4" placeholder:"N"`
 	Callers  []int    `help:"Numbers of sequences in a pass (${default})." default:"1,8" placeholder:"N"`
-	Drafters []string `help:"Drafters that cases take turns with; default: all that need no head." sep:";" placeholder:"NAME"`
+	Drafters []string `help:"Drafters that the cases alternate; default: all that need no head." sep:";" placeholder:"NAME"`
 	Seed     uint64   `help:"Seed of the text and the cases (${default})." default:"1" placeholder:"N"`
 }
 

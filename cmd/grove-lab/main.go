@@ -26,7 +26,7 @@ type labCommands struct {
 
 	Check   checkCmd    `cmd:"" group:"measure" help:"Search for cases in which speculation changes the text."`
 	Report  reportCmd   `cmd:"" group:"measure" help:"Run the papers' experiments on a model, and write a page about them."`
-	Tables  tablesCmd   `cmd:"" group:"measure" help:"Measure all tables of docs/benchmarks anew."`
+	Tables  tablesCmd   `cmd:"" group:"measure" help:"Measure all tables of docs/benchmarks again."`
 	Picture pictureCmd  `cmd:"" group:"measure" help:"Draw tree speculation as an SVG."`
 	Train   trainOwnCmd `cmd:"" group:"models" help:"Train the models that are part of grove."`
 	Pad     padCmd      `cmd:"" group:"models" help:"Write a GGUF file that costs as much to run as a larger model."`

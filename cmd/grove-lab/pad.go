@@ -11,7 +11,7 @@ import (
 type padCmd struct {
 	From  string `arg:"" hub:"" help:"GGUF file to read."`
 	Out   string `arg:"" help:"GGUF file to write."`
-	To    string `required:"" help:"Parameters that it should have, about: 500M, 1.5B." placeholder:"N"`
+	To    string `required:"" help:"Approximate number of parameters to reach: 500M, 1.5B." placeholder:"N"`
 	Type  string `help:"Type of the padding weights: bf16, f16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1 or q4_0 (${default})." default:"bf16" placeholder:"TYPE"`
 	Force bool   `short:"f" help:"Replace an existing file."`
 }

@@ -24,13 +24,13 @@ type reportCmd struct {
 
 func (reportCmd) Help() string {
 	return `Runs the experiments of the five papers on a model: speed, trees at one budget, trees by budget, shortlists, merged trees,
-adaptation, load. Writes DIR/report.html, which needs no other file, and DIR/report.json: what was found, what the papers
-found, and whether their orders hold.
+adaptation, load. Writes DIR/report.html, which needs no other file, and DIR/report.json: the results, those of the papers,
+and whether the papers' rankings hold.
 
-Drafters, suites and heads that are not there are left out, and the page says so. Without --model, the embedded model is
+Missing drafters, suites and heads are left out, and the page says so. Without --model, the embedded model is
 padded to 500 million parameters (--quick: 200), so that speeds are those of a larger model.
 
-Ctrl-C ends it with the experiments that are finished. The same command goes on with the others.
+Ctrl-C ends it with the finished experiments. The same command continues with the others.
 
 Examples:
     grove-lab report --quick

@@ -22,20 +22,20 @@ import (
 
 type tablesCmd struct {
 	Only    []string `help:"Only these measurements (see --list)." placeholder:"NAME"`
-	List    bool     `help:"List the measurements, and how long each takes about on two cores."`
-	Dir     string   `help:"Folder that keeps each run, so that the same command goes on (${default})." default:"grove-bench" placeholder:"DIR"`
-	Program string   `help:"Grove to measure; default: the one beside this program, or on the PATH." placeholder:"FILE"`
+	List    bool     `help:"List the measurements, and about how long each takes on two cores."`
+	Dir     string   `help:"Folder that keeps each run, so that the same command can continue (${default})." default:"grove-bench" placeholder:"DIR"`
+	Program string   `help:"Grove to measure; default: the one in this program's folder, or on the PATH." placeholder:"FILE"`
 	Docs    string   `help:"Folder docs of grove's source, whose results are compared with (${default})." default:"docs" placeholder:"DIR"`
-	Write   bool     `help:"Put the results into --docs, and write the tables there anew."`
+	Write   bool     `help:"Put the results into --docs, and rewrite the tables there."`
 	Measure bool     `help:"Measure; with --no-measure, --write only writes the tables from the results in --docs." default:"true" negatable:""`
 }
 
 func (tablesCmd) Help() string {
-	return `Measures the tables of docs/benchmarks anew, by the commands that the tables name, and says what changed by more than the
-noise: the spread of the runs, and 5 % for figures of time. Figures of time of another machine are not compared.
+	return `Measures the tables of docs/benchmarks again, with the commands that the tables name, and reports changes larger than the
+noise: the spread of the runs, and 5 % for times. Times of another machine are not compared.
 
 Run it at the root of grove's source: it reads models/ there. GROVE_DATA names the folder of prompts and texts.
-Each command runs once before one runs again. Ctrl-C ends it; the same command goes on with the runs that are missing.
+Each command runs once before any runs again. Ctrl-C ends it; the same command continues with the missing runs.
 
 Examples:
     grove-lab tables --list

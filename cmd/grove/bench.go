@@ -86,7 +86,7 @@ func (cmd *benchCostCmd) Run(p *command.Program) error {
 	ofHead := kind != nil && cmd.Model == ""
 	switch {
 	case cmd.Rows != nil && (ofHead || cmd.Heads != nil):
-		return command.Usagef("--rows %d: drafts are measured, and have as many rows as their trees: leave it out", cmd.Rows)
+		return command.Usagef("--rows %d: drafts have as many rows as their trees: leave it out", cmd.Rows)
 	case cmd.Prompts != nil && (ofHead || cmd.Heads != nil):
 		return command.Usagef("--prompts %d: drafts are measured: leave it out", cmd.Prompts)
 	case cmd.Heads != nil && ofHead:

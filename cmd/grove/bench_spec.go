@@ -78,7 +78,7 @@ func (cmd *benchSpecCmd) Run(p *command.Program) error {
 		return command.Usagef("--preset %s: %w", preset.Name, err)
 	}
 	for _, file := range missing {
-		fmt.Fprintf(p.Stderr, "grove bench spec: there is no %s (--trained): left out\n", file)
+		fmt.Fprintf(p.Stderr, "grove bench spec: there is no %s (--trained): it is left out\n", file)
 	}
 	if err := cmd.settle(&preset); err != nil {
 		return err

@@ -62,7 +62,7 @@ func TestHead(t *testing.T) {
 	for wrong, args := range map[string][]string{
 		"there is no bidirectional": append(common, "-d", "dflash"),
 		"not a model":               {"run", "-m", at("q.gguf"), "x"},
-		"no drafter's head":         {"run", "-m", target, "--head", target, "x"},
+		"not a draft head":          {"run", "-m", target, "--head", target, "x"},
 	} {
 		if code, _, err := runGrove("", args...); code == 0 || !strings.Contains(err, wrong) {
 			t.Errorf("grove %q: status %d, %s: want %q", args, code, err, wrong)

@@ -269,7 +269,7 @@ func (cmd *rmCmd) Run(p *command.Program) error {
 	}
 	freed, err := c.Remove(name)
 	if err != nil {
-		return fmt.Errorf("%s: %w: grove list shows what is there", name, err)
+		return fmt.Errorf("%s: %w: grove list shows the models", name, err)
 	}
 	if p.JSON {
 		return p.PrintJSON(map[string]any{"model": name.String(), "freed": freed})

@@ -194,7 +194,7 @@ func (cmd *serveCmd) load(p *command.Program, m catalog.Model, open command.Open
 	if err != nil {
 		p.Close(g)
 		if m.Drafter != "" && drafter == m.Drafter {
-			err = fmt.Errorf("%s beside %s: %v", hub.Manifest, m.Path, err)
+			err = fmt.Errorf("%s in the folder of %s: %v", hub.Manifest, m.Path, err)
 		}
 		return nil, err
 	}

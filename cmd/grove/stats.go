@@ -200,7 +200,7 @@ func finishText(r *grove.Result) string {
 		return "the model"
 	case grove.FinishStop:
 		if r.Stop == "" {
-			return "the grammar, which allows no more"
+			return "the grammar, which allows nothing further"
 		}
 		return fmt.Sprintf("the stop string %q", r.Stop)
 	case grove.FinishLength:

@@ -93,7 +93,7 @@ func (f *overFlags) run(p *command.Program, check func(j train.Job) error,
 func (f *overFlags) runOwn(p *command.Program, features int64, check func(j train.Job) error,
 	stage func(ctx context.Context, j train.Job) error) error {
 	if f.Model != "" || len(f.Text) > 0 || f.Prompts != "" || f.Teacher != "" {
-		return command.Usagef("--data trains grove's own models: want no --model, --text, --prompts or --teacher beside it")
+		return command.Usagef("--data trains grove's own models: leave out --model, --text, --prompts and --teacher")
 	}
 	if f.Dir == "" {
 		return command.Usagef("--data trains grove's own models: want --dir too, their folder")
@@ -194,10 +194,10 @@ func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) (e
 		t.ownShare = 1
 	}
 	if f.Raw && t.ownShare > 0 {
-		return command.Usagef("--raw: the model makes prompts up through its chat template alone: leave it out, or name some with --prompts FILE or text with --text FILES")
+		return command.Usagef("--raw: the model can make up prompts only through its chat template: leave --raw out, or name some with --prompts FILE or text with --text FILES")
 	}
 	if t.layout == nil && t.ownShare > 0 {
-		return command.Usagef("%s has no chat template, behind whose user header it could make prompts up: name some with --prompts FILE, or text with --text FILES", f.Model)
+		return command.Usagef("%s has no chat template, which it needs to make up prompts: name some with --prompts FILE, or text with --text FILES", f.Model)
 	}
 	n := f.Answers
 	if t.ownShare == 0 {

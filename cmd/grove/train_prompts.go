@@ -117,7 +117,7 @@ func readPrompts(name string, n int, check func([]grove.Message) error) (list []
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%s: there is no prompt in it", name)
+		return nil, fmt.Errorf("%s: the file has no prompts", name)
 	}
 	return list, nil
 }

@@ -89,5 +89,5 @@ func autoOf(path string, target registry.Target) (string, error) {
 			return f.Auto, nil
 		}
 	}
-	return "", command.Usagef("--drafter: auto stands for no drafter of a %s: want one with +text", h.Shape.Kind().Name)
+	return "", command.Usagef("--drafter: auto has no drafter for a %s: want one with +text", h.Shape.Kind().Name)
 }

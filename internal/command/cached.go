@@ -57,7 +57,7 @@ func findOne(v reflect.Value) error {
 	}
 	path, err := c.Find(name)
 	if err != nil {
-		return fmt.Errorf("%s is no file here, and as a model %w; fetch it with: grove pull %[1]s", text, err)
+		return fmt.Errorf("there is no file %s, and as a model %w; fetch it with: grove pull %[1]s", text, err)
 	}
 	v.SetString(path)
 	return nil

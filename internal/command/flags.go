@@ -33,7 +33,7 @@ func (f *SampleFlags) Sampling() (grove.Sampling, error) {
 		token, err := strconv.ParseInt(strings.TrimSpace(id), 10, 32)
 		value, err2 := strconv.ParseFloat(strings.TrimSpace(bias), 32)
 		if !ok || err != nil || err2 != nil || token < 0 {
-			return s, Usagef("--logit-bias %q: want ID=BIAS, a token's number and what to add, as 42=-2.5", b)
+			return s, Usagef("--logit-bias %q: want ID=BIAS, a token id and the number to add, such as 42=-2.5", b)
 		}
 		if s.LogitBias == nil {
 			s.LogitBias = map[int32]float32{}

@@ -91,7 +91,7 @@ func (p *Program) RunTraining(run func(ctx context.Context) error) error {
 	defer stop()
 	err := run(ctx)
 	if errors.Is(err, context.Canceled) {
-		fmt.Fprintln(p.Stderr, "stopped; the same command goes on from here")
+		fmt.Fprintln(p.Stderr, "stopped; run the same command again to continue")
 	}
 	return err
 }

@@ -75,7 +75,7 @@ func (f *ModelFlags) OpenWith(p *Program, o grove.Options) (*grove.Model, error)
 // OpenAt loads the model at a path, or the embedded one if the path is empty.
 func (f *OpenFlags) OpenAt(p *Program, name string, o grove.Options) (*grove.Model, error) {
 	if f.Context < 0 {
-		return nil, Usagef("--context %d: want 0 (what the model was made for) or more", f.Context)
+		return nil, Usagef("--context %d: want 0 (the model's limit) or more", f.Context)
 	}
 	o.Threads = p.Threads
 	o.Context = f.Context

@@ -21,7 +21,7 @@ func NewFile(path string, force bool) error {
 		return err
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-		return fmt.Errorf("%s: there is no folder %s: make it first, or choose another name", path, filepath.Dir(path))
+		return fmt.Errorf("%s: there is no folder %s: create it, or choose another name", path, filepath.Dir(path))
 	}
 	return nil
 }

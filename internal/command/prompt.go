@@ -76,7 +76,7 @@ func readAll(r io.Reader, name string) (string, error) {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
 	if len(data) > MaxPrompt {
-		return "", fmt.Errorf("%s: more than %s: no model reads that much; give a part of it", name, Size(MaxPrompt))
+		return "", fmt.Errorf("%s: more than %s: no model takes that much: give a part of it", name, Size(MaxPrompt))
 	}
 	text := string(data)
 	return strings.TrimPrefix(text, "\ufeff"), checkText(name, text) // Windows' editors begin texts with this mark
