@@ -154,7 +154,7 @@ func TestHeads(t *testing.T) {
 	}
 	for wrong, o := range map[string]grove.Options{
 		"hidden size is 96": {Heads: []string{headFile(t, target, func(c *jet.Config) { c.Hidden = 96 })}},
-		"no drafter's head": {Heads: []string{target}},
+		"not a draft head":  {Heads: []string{target}},
 		"no such file":      {Heads: []string{filepath.Join(t.TempDir(), "none")}},
 		"HeadGGUF[0]":       {HeadGGUF: [][]byte{data[:40]}},
 	} {

@@ -133,14 +133,14 @@ func (a *Adapter) load() error {
 	}
 	f, err := safetensors.Open(path)
 	if err != nil {
-		return fmt.Errorf("adapt: %w (delete the file to begin anew)", err)
+		return fmt.Errorf("adapt: %w (delete the file to start over)", err)
 	}
 	err = errors.Join(a.read(f), f.Close())
 	if err != nil && !strings.Contains(err.Error(), path) {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
 	if err != nil {
-		err = fmt.Errorf("adapt: %w (delete the file to begin anew)", err)
+		err = fmt.Errorf("adapt: %w (delete the file to start over)", err)
 	}
 	return err
 }

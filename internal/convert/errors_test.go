@@ -92,7 +92,7 @@ func TestErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(at("empty"))
-	if _, err := ToHF(ctx, at("a.gguf"), ".", Options{}); err == nil || !strings.Contains(err.Error(), "by its name") {
+	if _, err := ToHF(ctx, at("a.gguf"), ".", Options{}); err == nil || !strings.Contains(err.Error(), "the folder itself") {
 		t.Errorf("into the current folder: %v", err)
 	}
 	t.Chdir(dir)

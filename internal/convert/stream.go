@@ -78,7 +78,7 @@ func encoding(name string, t tensor.Tensor, want tensor.Type, output bool) (_ te
 	})]
 	if fits != want && reason == "" {
 		elements, _ := want.Block()
-		reason = fmt.Sprintf("rows are no multiple of %d numbers, as %v has them", elements, want)
+		reason = fmt.Sprintf("rows are not a multiple of %d numbers, the block of %v", elements, want)
 	}
 	return fits, reason
 }

@@ -169,7 +169,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 	if n := len(slices.DeleteFunc(slices.Clone(f.Tensors), func(t safetensors.Info) bool {
 		return !model.OfTower(t.Name)
 	})); n > 0 {
-		notes = append(notes, fmt.Sprintf("%d tensors of vision and audio towers are left out: the file has the text model alone", n))
+		notes = append(notes, fmt.Sprintf("%d tensors of vision and audio towers are left out: the file has only the text model", n))
 	}
 	for _, t := range f.Tensors {
 		if !used[t.Name] && !model.Follows(t.Name) && !c.Spare(t.Name) && !c.OfActivation(t.Name) &&

@@ -27,7 +27,7 @@ func ToHF(ctx context.Context, path, dir string, o Options) (notes []string, err
 		return nil, err
 	}
 	if base := filepath.Base(dir); base == "." || base == ".." {
-		return nil, fmt.Errorf("%s: call the folder by its name: it is made anew, whole or not at all", dir)
+		return nil, fmt.Errorf("%s: name the folder itself: convert creates it, completely or not at all", dir)
 	}
 	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
 		return nil, fmt.Errorf("%s: exists and is not empty: choose another folder", dir)
@@ -222,7 +222,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		if ending == ".bias" && e.Ending != ending { // not a part that is itself a bias
 			field, ok := model.BiasField(c.Arch, e.Name)
 			if !ok {
-				return fmt.Errorf("%s: tensor %s: config.json has no place for this bias in a model of architecture %s",
+				return fmt.Errorf("%s: tensor %s: config.json cannot express this bias in a model of architecture %s",
 					f.Path, name, c.Arch)
 			}
 			if field != "" {

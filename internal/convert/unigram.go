@@ -117,7 +117,7 @@ func unigramFields(f *gguf.File, tok *tokenizer.Tokenizer, file fields) error {
 	for id := range n {
 		score := max(float64(scores[id]), lowest) // a lower score would change that of unknown characters
 		if lower.TokenKind(tok, id) == tokenkind.Unused || math.IsInf(score, 0) {
-			return fmt.Errorf("%s: key \"tokenizer.ggml.tokens\": token %d is no piece, and tokenizer.json cannot leave it out", f.Path, id)
+			return fmt.Errorf("%s: key \"tokenizer.ggml.tokens\": token %d is not a piece, and tokenizer.json cannot leave it out", f.Path, id)
 		}
 		vocab[id] = []any{tok.Text(id), score}
 		withBytes = withBytes || lower.TokenKind(tok, id) == tokenkind.Byte

@@ -11,7 +11,7 @@ import (
 // Errors of Submit.
 var (
 	ErrFull   = errors.New("engine: the queue is full: try again later, or run the engine with a longer queue")
-	ErrClosed = errors.New("engine: it takes no more requests")
+	ErrClosed = errors.New("engine: it no longer accepts requests")
 )
 
 // Stats describe what an engine is doing and what it has done.

@@ -22,7 +22,7 @@ import (
 )
 
 // errNone is the error for a file that is no head.
-var errNone = errors.New("it is no drafter's head")
+var errNone = errors.New("it is not a draft head")
 
 // Read opens the file of a head of any kind except routers. Its tensors' data are valid until it is closed.
 func Read(h registry.Head) (*headfile.Head, error) { return headfile.Read(h, headfile.Kinds()...) }

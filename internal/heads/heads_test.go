@@ -106,7 +106,7 @@ func TestKinds(t *testing.T) {
 	}
 	for _, name := range []string{"model", "model.gguf"} {
 		h := registry.Head{Name: at(name)}
-		if err := heads.Check(h, target); err == nil || !strings.Contains(err.Error(), "no drafter's head") || heads.Is(h) {
+		if err := heads.Check(h, target); err == nil || !strings.Contains(err.Error(), "not a draft head") || heads.Is(h) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -66,9 +66,9 @@ var afmoe = architecture{
 		}
 		switch {
 		case !c.Rule.Norm:
-			return errors.New("key expert_weights_norm is false: config.json of afmoe has no place for it")
+			return errors.New("key expert_weights_norm is false: config.json of afmoe cannot express it")
 		case c.Rule.Groups > 1:
-			return fmt.Errorf("key expert_group_count is %d: config.json of afmoe has no place for it", c.Rule.Groups)
+			return fmt.Errorf("key expert_group_count is %d: config.json of afmoe cannot express it", c.Rule.Groups)
 		}
 		return err
 	},

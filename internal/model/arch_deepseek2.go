@@ -86,7 +86,7 @@ func (c *Config) impliedLatent() {
 
 func (c *Config) readLatentKeys(k *keys) {
 	if !k.has("attention.key_length_mla") {
-		k.refuse("attention.key_length_mla", "is missing, and the file holds attn_kv_b, as early files do: convert the model anew")
+		k.refuse("attention.key_length_mla", "is missing, and the file holds attn_kv_b, as early files do: convert the model again")
 		return
 	}
 	flash := c.Rule.Sigmoid
@@ -214,7 +214,7 @@ func writeLatentFields(c *Config, m map[string]any) error {
 		m["rope_scaling"] = scaling
 	}
 	if c.Rule.All && c.Rule.Norm {
-		err = errors.Join(err, errors.New("key expert_weights_norm is true, with a softmax: config.json of deepseek_v2 has no place for it"))
+		err = errors.Join(err, errors.New("key expert_weights_norm is true, with a softmax: config.json of deepseek_v2 cannot express it"))
 	}
 	return errors.Join(err, scaled)
 }

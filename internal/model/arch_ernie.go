@@ -73,7 +73,7 @@ var ernie45moe = architecture{
 		m["moe_layer_start_index"], m["moe_layer_interval"] = c.Dense, 1
 		m["moe_intermediate_size"], m["moe_num_shared_experts"] = c.ExpertFFN, c.SharedFFN/c.ExpertFFN
 		if c.SharedFFN%c.ExpertFFN != 0 {
-			return fmt.Errorf("key expert_shared_feed_forward_length is %d, no multiple of %d: config.json has no place for it",
+			return fmt.Errorf("key expert_shared_feed_forward_length is %d, no multiple of %d: config.json cannot express it",
 				c.SharedFFN, c.ExpertFFN)
 		}
 		return nil

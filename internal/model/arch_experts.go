@@ -53,7 +53,7 @@ var qwen3moe = architecture{
 		case len(h.DenseLayers) > 0:
 			return fmt.Errorf("mlp_only_layers is %v: want none, experts in all layers", h.DenseLayers)
 		case !h.NormTopK:
-			return errors.New("norm_topk_prob is false, which GGUF files of qwen3moe have no place for: want true")
+			return errors.New("norm_topk_prob is false, which GGUF files of qwen3moe cannot express: want true")
 		}
 		return nil
 	},
@@ -104,7 +104,7 @@ var olmoe = architecture{
 
 	readFields: func(h *hfConfig, _ *Config) error {
 		if h.NormTopK {
-			return errors.New("norm_topk_prob is true, which GGUF files of olmoe have no place for: want false")
+			return errors.New("norm_topk_prob is true, which GGUF files of olmoe cannot express: want false")
 		}
 		return nil
 	},

@@ -32,7 +32,7 @@ var gemma2 = architecture{
 	writeFields: func(c *Config, m map[string]any) error {
 		m["attn_logit_softcapping"], m["final_logit_softcapping"] = orNull(c.AttnCap), orNull(c.LogitCap)
 		if c.LocalRope != nil {
-			return errors.New("key rope.freq_base_swa: config.json of gemma2 has no place for it")
+			return errors.New("key rope.freq_base_swa: config.json of gemma2 cannot express it")
 		}
 		return c.writeGemma(m)
 	},

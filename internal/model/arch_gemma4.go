@@ -335,7 +335,7 @@ func writeGemma4(c *Config, m map[string]any) error {
 		!whole.plain() || c.Rope.Scale != 1:
 		return errors.New("tensor rope_freqs.weight or keys rope.scaling: config.json of gemma4 has places for rotation of a part of the pairs alone")
 	case c.LocalRope.Scale != 1 || !c.LocalRope.plain():
-		return errors.New("config.json of gemma4 has no place for a scaling of positions of layers with a window")
+		return errors.New("config.json of gemma4 cannot express a scaling of positions of layers with a window")
 	}
 	m["rope_parameters"] = map[string]any{
 		"full_attention": map[string]any{"rope_type": "proportional", "rope_theta": decimal(c.Rope.Base),
@@ -389,7 +389,7 @@ func (c *Config) checkGemma4() error {
 	case !c.KeyValues && c.LocalKVHeads > 0 && c.LocalKVHeads != c.KVHeads:
 		return errors.New("gemma4 has as many key/value heads in all layers, unless values are keys")
 	case c.AttnScale != 1 || float32(c.EmbedScale) != float32(math.Sqrt(float64(c.Hidden))):
-		return errors.New("gemma4 has no place for another scale of attention scores or of embeddings")
+		return errors.New("gemma4 cannot express another scale of attention scores or of embeddings")
 	}
 	return nil
 }

@@ -54,13 +54,13 @@ var gptOSS = architecture{
 			m["rope_scaling"] = map[string]any{"rope_type": "default"}
 		}
 		if c.LocalRope != nil && c.LocalRope.Base != c.Rope.Base {
-			return errors.New("key rope.freq_base_swa: config.json has no place for another rotation of layers with a window")
+			return errors.New("key rope.freq_base_swa: config.json cannot express another rotation of layers with a window")
 		}
 		return nil
 	},
 	check: func(c *Config) error {
 		if c.Tied || c.Window == 0 {
-			return errors.New("GGUF files of gpt-oss have an output matrix beside the embedding, and a sliding window")
+			return errors.New("GGUF files of gpt-oss have an output matrix separate from the embedding, and a sliding window")
 		}
 		return nil
 	},

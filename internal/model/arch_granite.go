@@ -44,7 +44,7 @@ var granite = architecture{
 	writeFields: func(c *Config, m map[string]any) error {
 		c.writeMultipliers(m)
 		if c.NoRope != nil {
-			return errors.New("key rope.scaling.finetuned is false: config.json of granite has no place for a model " +
+			return errors.New("key rope.scaling.finetuned is false: config.json of granite cannot express a model " +
 				"that does not rotate positions in")
 		}
 		return nil

@@ -47,7 +47,7 @@ var mistral3 = architecture{
 		}
 		scaling, ok := m["rope_scaling"].(map[string]any)
 		if !ok {
-			return errors.New("key attention.temperature_scale without yarn: config.json has no place for it")
+			return errors.New("key attention.temperature_scale without yarn: config.json cannot express it")
 		}
 		scaling["llama_4_scaling_beta"] = decimal(float64(c.Temper.Scale))
 		return nil

@@ -66,7 +66,7 @@ func olmoLocal(c *Config) { c.setLocalRope(c.Rope.Base) }
 
 func olmoCheck(c *Config) error {
 	if c.Tied {
-		return errors.New("GGUF files of olmo2 have an output matrix beside the embedding")
+		return errors.New("GGUF files of olmo2 have an output matrix separate from the embedding")
 	}
 	return nil
 }

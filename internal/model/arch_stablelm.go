@@ -36,7 +36,7 @@ var stablelm = architecture{
 	},
 	check: func(c *Config) error {
 		if c.Tied {
-			return errors.New("stablelm has an output matrix beside the embedding")
+			return errors.New("stablelm has an output matrix separate from the embedding")
 		}
 		return nil
 	},

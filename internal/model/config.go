@@ -257,7 +257,7 @@ func (c *Config) CheckFiles() error {
 		return fmt.Errorf("%d heads of %d are not the hidden size %d: %s wants them to be",
 			c.Heads, c.HeadDim, c.Hidden, c.Arch)
 	case a.find("output") == nil && !c.Tied:
-		return fmt.Errorf("an output matrix beside the embedding: a %s model has none", c.Arch)
+		return fmt.Errorf("an output matrix separate from the embedding: a %s model has none", c.Arch)
 	case !a.hybrid && c.Hybrid():
 		return fmt.Errorf("recurrent layers: a %s model has none", c.Arch)
 	case a.check != nil:

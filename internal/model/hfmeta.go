@@ -130,7 +130,7 @@ func (r *RopeConfig) fields() (map[string]any, error) {
 		}
 		return m, nil
 	case r.Attn != 0 && r.Attn != 1:
-		return nil, fmt.Errorf("key rope.scaling.attn_factor is %g: config.json has no place for it", r.Attn)
+		return nil, fmt.Errorf("key rope.scaling.attn_factor is %g: config.json cannot express it", r.Attn)
 	case r.Factors != nil:
 		l, err := findLlama3(r.Factors, r.Base, r.Dims)
 		if err != nil {
@@ -199,5 +199,5 @@ func findLlama3(factors []float32, base float64, dims int) (*llama3Rope, error) 
 			return r, nil
 		}
 	}
-	return nil, fmt.Errorf("tensor rope_freqs.weight is not Llama 3's scaling: config.json has no place for it")
+	return nil, fmt.Errorf("tensor rope_freqs.weight is not Llama 3's scaling: config.json cannot express it")
 }

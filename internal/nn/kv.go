@@ -33,7 +33,7 @@ func ParseKVType(name string) (KVType, error) {
 			return KVType(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no type of keys and values: want auto, f32, bf16 or q8_0", name)
+	return 0, fmt.Errorf("%q is not a type of keys and values: want auto, f32, bf16 or q8_0", name)
 }
 
 // Of returns t or, if t is KVAuto, the type for a network of the given blocks: f32 if their weights

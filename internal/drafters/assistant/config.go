@@ -65,7 +65,7 @@ func (c *Config) Validate() error {
 	case c.Centroids < 0 || c.Centroids > 0 && (c.Vocab%c.Centroids != 0 || c.Chosen < 1 || c.Chosen > c.Centroids):
 		return fmt.Errorf("%d of %d clusters of %d tokens: want clusters of one size, and 1 of them or more", c.Chosen, c.Centroids, c.Vocab)
 	case len(c.Taps) != 1:
-		return fmt.Errorf("%d tapped layers: want the target's last alone", len(c.Taps))
+		return fmt.Errorf("%d tapped layers: want only the target's last", len(c.Taps))
 	}
 	if err := headfile.CheckTaps(c.Taps, c.TargetLayers); err != nil {
 		return err

@@ -124,5 +124,5 @@ func (*Config) Folders() (authors, speculators bool) { return false, false }
 
 // FolderFields has none.
 func (*Config) FolderFields(map[string]any, tensor.Type, []tensor.Tensor, *model.Config) (map[string]any, string, error) {
-	return nil, "", fmt.Errorf("a %s is written as a GGUF file alone", kind.Name)
+	return nil, "", fmt.Errorf("a %s is written only as a GGUF file", kind.Name)
 }

@@ -65,7 +65,7 @@ func (c *Config) Validate() error {
 	case c.DraftVocab < 1 || c.DraftVocab > c.Vocab:
 		return fmt.Errorf("draft vocabulary is %d: want 1 to the vocabulary's %d", c.DraftVocab, c.Vocab)
 	case c.last() && len(c.Taps) != 1:
-		return fmt.Errorf("%d tapped layers of a head that reads the last alone: want one", len(c.Taps))
+		return fmt.Errorf("%d tapped layers of a head that reads only the last: want one", len(c.Taps))
 	case c.last() && (c.NormBeforeResidual || c.NormBeforeFC || c.FCNorm || c.NormOutput):
 		return fmt.Errorf("an EAGLE-2 head with norms of EAGLE-3's variants: want none")
 	}

@@ -205,7 +205,7 @@ func TestRefusedHeads(t *testing.T) {
 		"is missing":           {good, weights[:len(weights)-1], tokens},
 		"not one of a head":    {good, append(slices.Clone(weights), extra), tokens},
 		"has shape":            {good, wide, tokens},
-		"is there twice":       {good, append(slices.Clone(weights), weights[0]), tokens},
+		"occurs twice":         {good, append(slices.Clone(weights), weights[0]), tokens},
 		"want their ids":       {good, weights, nil},
 		"want as many":         {good, weights, tokens[1:]},
 		"once at most":         {good, weights, twice},

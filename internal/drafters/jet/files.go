@@ -145,7 +145,7 @@ func (f *folderConfig) Check() error {
 	case d == nil:
 		return fmt.Errorf("field \"dflash_config\" is missing: the folder is incomplete, or of another kind of head")
 	case d.Mask == nil:
-		return fmt.Errorf("field \"dflash_config.mask_token_id\" is missing: it says which token stands for those to be drafted")
+		return fmt.Errorf("field \"dflash_config.mask_token_id\" is missing: it names the token that stands for those to be drafted")
 	case d.TargetHidden != 0 && d.TargetHidden != f.HiddenSize:
 		return fmt.Errorf("field \"dflash_config.target_hidden_size\" is %d and hidden_size %d: heads narrower or wider than their target (hidden_dim_adapter) are not supported",
 			d.TargetHidden, f.HiddenSize)
@@ -173,7 +173,7 @@ func (f *folderConfig) Check() error {
 func (s *speculator) check() error {
 	switch {
 	case s.Mask == nil:
-		return fmt.Errorf("field \"mask_token_id\" is missing: it says which token stands for those to be drafted")
+		return fmt.Errorf("field \"mask_token_id\" is missing: it names the token that stands for those to be drafted")
 	case len(s.Inputs) == 0:
 		return fmt.Errorf("field \"aux_hidden_state_layer_ids\" names no layers: it must say which are tapped")
 	case s.Projector != "" && s.Projector != "dflash":

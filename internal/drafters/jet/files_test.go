@@ -181,7 +181,7 @@ func TestRefusedHeads(t *testing.T) {
 	wide[0].Shape = []int{wide[0].Shape[1], wide[0].Shape[0]}
 	for want, w := range map[string][]tensor.Tensor{
 		"is missing": weights[1:], "not one of a head": append(slices.Clone(weights), extra), "has shape": wide,
-		"there twice": append(slices.Clone(weights), weights[0]),
+		"occurs twice": append(slices.Clone(weights), weights[0]),
 	} {
 		for _, err := range []error{headfile.WriteGGUF(path, "x", &good, w, nil, vocabulary, tensor.F32),
 			headfile.WriteFolder(t.TempDir(), &good, w, nil)} {

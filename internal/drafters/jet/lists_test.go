@@ -166,10 +166,10 @@ func TestNewRefusesLists(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 1)
 	for say, o := range map[string]shortlist.Options{
-		"want freq, freq-pa":      {Method: "best"},
-		"want 1 to 420 tokens":    {Method: "freq", Size: Vocab + 1},
-		"not what a router reads": {Method: "dynaspec"},
-		"absent.gguf":             {Method: "freq", Ranks: "absent.gguf"},
+		"want freq, freq-pa":                   {Method: "best"},
+		"want 1 to 420 tokens":                 {Method: "freq", Size: Vocab + 1},
+		"lacks the states that a router reads": {Method: "dynaspec"},
+		"absent.gguf":                          {Method: "freq", Ranks: "absent.gguf"},
 	} {
 		if _, err := jet.New(jet.Options{Tree: onepass.DDTree, Modifiers: registry.Modifiers{List: o}}, n,
 			As(m)); err == nil || !strings.Contains(err.Error(), say) {

@@ -52,7 +52,7 @@ func (c *Config) Validate() error {
 	case c.DraftVocab < 0 || c.DraftVocab > c.Vocab:
 		return fmt.Errorf("draft vocabulary is %d: want 1 to the vocabulary's %d", c.DraftVocab, c.Vocab)
 	case len(c.Taps) != 1:
-		return fmt.Errorf("%d tapped layers of Medusa heads: want the last alone", len(c.Taps))
+		return fmt.Errorf("%d tapped layers of Medusa heads: want only the last", len(c.Taps))
 	}
 	if err := c.Template.check(); err != nil {
 		return err

@@ -43,7 +43,7 @@ func TestFastMTP(t *testing.T) {
 		c.Name = "org/target"
 		noFolder := headfile.WriteSpeculators(folder, h.Shape, h.Weights, nil, c)
 		if name != "tiny-qwen3" {
-			if noFile == nil || !strings.Contains(noFile.Error(), "take its folder as it is") {
+			if noFile == nil || !strings.Contains(noFile.Error(), "use its folder as it is") {
 				t.Errorf("%s: a GGUF file: %v", name, noFile)
 			}
 			if noFolder == nil || !strings.Contains(noFolder.Error(), "have none") {

@@ -110,7 +110,7 @@ func fromGGUF(x *headfile.File, from int) (weights []tensor.Tensor, err error) {
 func fromFolder(x *headfile.File, target *model.Config) (weights []tensor.Tensor, stateFirst bool, err error) {
 	names, ok := target.AheadIn(x.Folder)
 	if !ok {
-		return nil, false, kind.Refuse("the folder has no layer behind the model's")
+		return nil, false, kind.Refuse("the folder has no layer after the model's")
 	}
 	used := map[string]bool{"verifier_lm_head.weight": true} // of the target, for training
 	for _, p := range target.AheadParts(0, names) {

@@ -54,7 +54,7 @@ func TestPartsOfLayers(t *testing.T) {
 		err         string
 	}{
 		{"", "", 1, ""},
-		{layer, "", 0, "no layer behind the model's"},
+		{layer, "", 0, "no layer after the model's"},
 		{layer + "enorm.weight", "", 1, "tensor " + layer + "enorm.weight is missing"},
 		{layer + "self_attn.k_proj.weight", "", 1, "tensor " + layer + "self_attn.k_proj.weight is missing"},
 		{layer + "mlp.experts.3.up_proj.weight", "", 1, "tensor " + layer + "mlp.experts.3.up_proj.weight is missing"},

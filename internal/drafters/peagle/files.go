@@ -99,7 +99,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	}
 	mask := cmp.Or(f.DFlash.Mask, f.Mask, f.PARD, f.PTD)
 	if mask == nil {
-		return "", fmt.Errorf("field \"mask_token_id\" is missing: it says which token stands for those to be drafted")
+		return "", fmt.Errorf("field \"mask_token_id\" is missing: it names the token that stands for those to be drafted")
 	}
 	c.Mask, c.Depths = *mask, usualDepths
 	if p := f.Speculators.Proposals; len(p) > 0 {

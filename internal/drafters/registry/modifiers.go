@@ -128,7 +128,7 @@ func (f *Family) modifiers(texts []string) (m Modifiers, err error) {
 		case !slices.Contains(f.Modifiers, name):
 			return m, fmt.Errorf("+%s: %s", name, f.wanted())
 		case slices.Contains(seen, name):
-			return m, fmt.Errorf("+%s stands there twice: want it once", name)
+			return m, fmt.Errorf("+%s is given twice: want it once", name)
 		case name == TextModifier:
 			m.Text = true
 		case name == AdaptModifier:

@@ -75,7 +75,7 @@ func TestRouterOfATarget(t *testing.T) {
 	}
 	d.Embed = nil
 	if _, err := registry.Shortlists(routed, d, "head", registry.Target{Vocab: vocab,
-		Heads: []registry.Head{good}}); err == nil || !strings.Contains(err.Error(), "not what a router reads") {
+		Heads: []registry.Head{good}}); err == nil || !strings.Contains(err.Error(), "lacks the states that a router reads") {
 		t.Errorf("a drafter whose rows have no feature: %v", err)
 	}
 }

@@ -99,7 +99,7 @@ func (o *Options) openRouted(d *Drafter, head *Head) (Method, error) {
 	r := d.Routing
 	switch {
 	case d.Embed == nil:
-		return nil, fmt.Errorf("+%s: the drafter has not what a router reads: want freq, freq-pa or context", o.Method)
+		return nil, fmt.Errorf("+%s: the drafter lacks the states that a router reads: want freq, freq-pa or context", o.Method)
 	case r == nil:
 		return nil, fmt.Errorf("+%s: there is no router: name one with router=FILE, or open the model with one",
 			o.Method)

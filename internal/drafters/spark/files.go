@@ -279,7 +279,7 @@ func (c *Config) VLLM() (method string, tokens, most int) {
 func (c *Config) FolderFields(layers map[string]any, typ tensor.Type, weights []tensor.Tensor,
 	target *model.Config) (m map[string]any, layout string, err error) {
 	if c.Variant == domino {
-		return nil, "", fmt.Errorf("a Domino head is written as a GGUF file alone")
+		return nil, "", fmt.Errorf("a Domino head is written only as a GGUF file")
 	}
 	if m, layout, err = c.Config.FolderFields(layers, typ, weights, target); err != nil {
 		return nil, "", err

@@ -252,7 +252,7 @@ func TestRefusedHeads(t *testing.T) {
 		"is missing": func() error {
 			return headfile.WriteGGUF(path, "x", &good, weights[:len(weights)-1], tokens, nil, tensor.F32)
 		},
-		"is there twice": func() error {
+		"occurs twice": func() error {
 			return headfile.WriteFolder(t.TempDir(), &good, append(slices.Clone(weights), weights[0]), tokens)
 		},
 		"want their ids": func() error {

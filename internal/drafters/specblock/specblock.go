@@ -89,7 +89,7 @@ func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 		return nil, err
 	}
 	if n.RankWidth == 0 && unequal(widths) && !o.Text {
-		return nil, fmt.Errorf("the head has no rank head, which widths go by: want widths=N/N/N/N, as many children at every place")
+		return nil, fmt.Errorf("the head has no rank head, which widths depend on: want widths=N/N/N/N, the same number of children at every place")
 	}
 	lists, err := headfile.Lists(o.Modifiers, shortlist.Drafter{Head: &n.Head, Norm: &n.Norm, Tokens: n.Tokens}, target)
 	if err != nil {

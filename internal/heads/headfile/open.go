@@ -268,7 +268,7 @@ func Load[C, H any](h registry.Head, kind *Kind, target registry.Target,
 	v, err := target.Shared.Get(opened{kind, h.Name}, func() (any, error) {
 		m := target.Model
 		if m == nil {
-			return nil, fmt.Errorf("the target is no model of package model, whose taps the head reads")
+			return nil, fmt.Errorf("the head reads hidden states of the target, which this kind of target does not have")
 		}
 		f, err := Read(h, kind)
 		return With(h, f, err, func(f *Head) (H, error) {

@@ -39,7 +39,7 @@ func (s Shapes) Check(weights []tensor.Tensor, called func(name string) string) 
 		case !ok:
 			return fmt.Errorf("tensor %s is not one of a head of this shape: this is another kind of head", name)
 		case seen[w.Name]:
-			return fmt.Errorf("tensor %s is there twice", name)
+			return fmt.Errorf("tensor %s occurs twice", name)
 		case !slices.Equal(want.Dims, w.Shape):
 			return fmt.Errorf("tensor %s has shape %v: want %v", name, w.Shape, want.Dims)
 		}

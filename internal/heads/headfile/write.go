@@ -55,7 +55,7 @@ func GGUF(s Shape, weights []tensor.Tensor, tokens []int32) ([]Out, error) {
 		return nil, err
 	}
 	if arch := s.Common().Layers.Arch; model.Alike(arch) {
-		return nil, fmt.Errorf("a GGUF file of a head alone has layers of Llama's or Qwen 3's kinds, and this head one of a %s model: take its folder as it is", arch)
+		return nil, fmt.Errorf("a GGUF file of a head alone has layers of Llama's or Qwen 3's kinds, and this head has one of a %s model: use its folder as it is", arch)
 	}
 	order, err := rowOrder(s.Common().Layers, s.Common().Layers.Rope.Neighbours, s.Kind().Pairs)
 	if err != nil {

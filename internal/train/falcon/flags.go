@@ -22,7 +22,7 @@ type Flags struct {
 	Glance      []float64 `recipe:"-" needs:"Block!=1" help:"Rows that read what they predict, as a share of the wrong ones: at first and at last. 0,0 means none." placeholder:"S" group:"Training"`
 
 	Block     *int  `name:"k" help:"Tokens that a pass predicts." placeholder:"N" group:"Shape"`
-	Recurrent bool  `help:"An LSTM that goes on from row to row; default: each row begins with zeros, as in the release." group:"Shape"`
+	Recurrent bool  `help:"An LSTM whose state continues from row to row; default: each row starts from zeros, as in the release." group:"Shape"`
 	From      []int `recipe:"-" help:"Layers of the target, from 0, that the MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
 	train.LayerFlags
 }

@@ -24,7 +24,7 @@ type Flags struct {
 	OnPath      *bool    `help:"Start no later blocks from rows after a wrong one." negatable:"" group:"Training"`
 	RankTexts   *int     `needs:"RankWidth!=0" recipe:"Ranks.Texts" help:"Fit the rank head to the texts of N more steps at the end; 0 means not at all." placeholder:"N" group:"Training"`
 	RankSteps   *int     `needs:"Ranks.Texts!=0,RankWidth!=0" recipe:"Ranks.Steps" help:"Steps of that fit." placeholder:"N" group:"Training"`
-	PlaceMeans  *bool    `help:"Weight each place of a block by the rows of it in the loss, as the paper does (equation 6)." negatable:"" group:"Training"`
+	PlaceMeans  *bool    `help:"Weight each place of a block by its number of rows in the loss, as the paper does (equation 6)." negatable:"" group:"Training"`
 	Slots       *float64 `help:"Begin with slot queries S times as large as the rest of the first layer's input; 0 means a tenth of random weights." placeholder:"S" group:"Training"`
 
 	Block      *int  `help:"Rows of a block." placeholder:"K" group:"Shape"`
