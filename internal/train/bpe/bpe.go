@@ -9,18 +9,18 @@ import (
 // pair is two neighbouring tokens.
 type pair struct{ left, right int32 }
 
-// tally is what is known of a pair.
+// tally is the data about a pair.
 type tally struct {
 	pair
 	count int64
-	words []int32 // that hold the pair, or held it
+	words []int32 // words that hold the pair, or once held it
 }
 
 type trainer struct {
-	ids    []int32 // the words as tokens, one after the other
+	ids    []int32 // the words as tokens, one after another
 	start  []int32 // where each word begins in ids
-	size   []int32 // its tokens now
-	times  []int64 // it occurs
+	size   []int32 // its current number of tokens
+	times  []int64 // how often it occurs
 	index  map[pair]int32
 	pairs  []tally
 	heap   candidates
@@ -28,7 +28,7 @@ type trainer struct {
 	known  map[string]bool // spellings of tokens
 }
 
-// Train learns a vocabulary from the counted words. It ends with an error when no pair occurs twice
+// Train learns a vocabulary from the counted words. It returns an error if no pair occurs twice
 // before there are enough tokens.
 func Train(ctx context.Context, c *Counter, o Options) (*Vocabulary, error) {
 	if err := o.fill(); err != nil {
@@ -65,7 +65,7 @@ func Train(ctx context.Context, c *Counter, o Options) (*Vocabulary, error) {
 	return v, nil
 }
 
-// newTrainer spells the words in bytes and counts their pairs.
+// newTrainer splits the words into bytes and counts their pairs.
 func newTrainer(ctx context.Context, c *Counter) (*trainer, error) {
 	t := &trainer{index: map[pair]int32{}, known: map[string]bool{}}
 	var id [256]int32
@@ -127,8 +127,8 @@ func (t *trainer) subtract(p pair, times int64) {
 	}
 }
 
-// next takes the most frequent pair out of the heap. Counts of pairs already there only fall, so an
-// entry that is out of date goes back down to its place.
+// next takes the most frequent pair from the heap. Counts of pairs already there only fall, so an
+// outdated entry is moved down to its place.
 func (t *trainer) next() (int32, bool) {
 	for len(t.heap) > 0 {
 		c := t.heap[0]
@@ -147,7 +147,7 @@ func (t *trainer) next() (int32, bool) {
 	return 0, false
 }
 
-// merge makes a token of a pair and puts it into every word that holds the pair.
+// merge makes a token from a pair and puts it into every word that holds the pair.
 func (t *trainer) merge(i int32) {
 	p, words := t.pairs[i].pair, t.pairs[i].words
 	t.pairs[i].words = nil
@@ -158,7 +158,7 @@ func (t *trainer) merge(i int32) {
 	for _, w := range words {
 		t.rewrite(w, p, made)
 	}
-	// Only pairs with the new token can have grown, and all of them are new.
+	// Only pairs with the new token can have grown, and all of these are new.
 	for j := fresh; j < len(t.pairs); j++ {
 		if y := &t.pairs[j]; y.count > 1 {
 			t.heap.push(candidate{y.pair, y.count, int32(j)})
@@ -167,8 +167,8 @@ func (t *trainer) merge(i int32) {
 	t.pairs[i].count = 0
 }
 
-// rewrite replaces p by made in a word, from left to right, and moves the counts of the pairs
-// around.
+// rewrite replaces p by made in a word, from left to right, and updates the counts of the adjacent
+// pairs.
 func (t *trainer) rewrite(w int32, p pair, made int32) {
 	ids, times := t.ids[t.start[w]:t.start[w]+t.size[w]], t.times[w]
 	out := 0 // ids[:out] is rewritten; out never passes i

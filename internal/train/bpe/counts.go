@@ -20,8 +20,8 @@ type Counter struct {
 	words   map[string]int64
 }
 
-// NewCounter returns a counter whose words are those that a tokenizer with pre-tokenizer o.Pre
-// merges in.
+// NewCounter returns a counter whose words are those within which a tokenizer with pre-tokenizer
+// o.Pre merges.
 func NewCounter(o Options) (*Counter, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
@@ -33,11 +33,10 @@ func NewCounter(o Options) (*Counter, error) {
 	return &Counter{pre: o.Pre, cut: cut, threads: o.Threads, words: map[string]int64{}}, nil
 }
 
-// countChunk is the text a worker takes at a time.
+// countChunk is the size of the text that a worker takes at a time.
 const countChunk = 1 << 20
 
-// Add counts the words of documents, weight times each. No word reaches from one document into
-// another.
+// Add counts the words of documents, weight times each. No word spans two documents.
 func (c *Counter) Add(docs []string, weight int) error {
 	if weight < 1 || weight > 1<<20 {
 		return fmt.Errorf("weight %d: want 1 to %d", weight, 1<<20)
@@ -71,7 +70,7 @@ func (c *Counter) Add(docs []string, weight int) error {
 	for _, m := range parts {
 		for w, n := range m {
 			if _, known := c.words[w]; !known {
-				w = strings.Clone(w) // lets the document go
+				w = strings.Clone(w) // allows the document to be freed
 			}
 			c.words[w] += n * int64(weight)
 		}
@@ -87,7 +86,7 @@ func count(m map[string]int64, text string, cut func(string) int) {
 	}
 }
 
-// sorted lists the words in an order that does not depend on a map's.
+// sorted lists the words in an order independent of a map's.
 func (c *Counter) sorted() []string {
 	words := make([]string, 0, len(c.words))
 	for w := range c.words {
@@ -97,12 +96,12 @@ func (c *Counter) sorted() []string {
 	return words
 }
 
-// Options says what to learn. The zero value is grove's own vocabulary.
+// Options defines what to learn. The zero value is grove's own vocabulary.
 type Options struct {
-	Size    int      // tokens in all, special ones included; 0: 16384
-	Pre     string   // how text is cut into words, by llama.cpp's name; "": qwen2
+	Size    int      // the number of tokens, including special ones; 0: 16384
+	Pre     string   // how text is split into words, by llama.cpp's name; "": qwen2
 	Special []string // control tokens, put at the end of the id space; nil: Special()
-	Threads int      // that count words; 0: GOMAXPROCS
+	Threads int      // for counting words; 0: GOMAXPROCS
 }
 
 const maxSize = 1 << 20

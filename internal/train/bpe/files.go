@@ -51,10 +51,10 @@ func (v *Vocabulary) SetGGUF(w *gguf.Writer) {
 	}
 }
 
-// WriteGGUF writes a file of the vocabulary alone, whole or not at all. llama.cpp loads it as such.
+// WriteGGUF writes a file with only the vocabulary, completely or not at all. llama.cpp can load it.
 func (v *Vocabulary) WriteGGUF(path string) error { return v.file().WriteFile(path) }
 
-// Tokenizer is the tokenizer that reads such a file.
+// Tokenizer returns the tokenizer that reads such a file.
 func (v *Vocabulary) Tokenizer() (*tokenizer.Tokenizer, error) {
 	var b bytes.Buffer
 	if _, err := v.file().WriteTo(&b); err != nil {

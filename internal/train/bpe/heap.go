@@ -1,6 +1,6 @@
 package bpe
 
-// candidate is a pair in the heap, with what it counted when it was put there.
+// candidate is a pair in the heap, with its count at the time when it was put there.
 type candidate struct {
 	pair  pair
 	count int64

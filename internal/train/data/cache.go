@@ -24,7 +24,7 @@ import (
 //	56 bytes a token               64  data bytes    72  CRC-32C of the data
 //
 // Its name and its key are a hash of the text and of the tokenizer, so that a change of either
-// makes another file. A file that is not whole counts as none.
+// makes another file. An incomplete file is ignored.
 const (
 	cacheMagic  = "grovetk1"
 	cacheHeader = 80
@@ -32,8 +32,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// setKey hashes what decides the tokens: the vocabulary, the way a piece of the text is encoded,
-// which tells merges apart, and the text.
+// setKey hashes everything that determines the tokens: the vocabulary, the encoding of a piece of
+// the text, which distinguishes merges, and the text.
 func setKey(docs []Document, tok *tokenizer.Tokenizer) [32]byte {
 	h := sha256.New()
 	io.WriteString(h, cacheMagic)
@@ -70,7 +70,7 @@ func setKey(docs []Document, tok *tokenizer.Tokenizer) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// cacheName is a plain file name on every system.
+// cacheName returns a valid file name on every system.
 func cacheName(name string, key [32]byte) string {
 	safe := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
@@ -104,7 +104,7 @@ func (s *Set) writeCache(path string) error {
 	return nil
 }
 
-// readCache returns nil where there is no whole file of that key.
+// readCache returns nil if there is no complete file with that key.
 func readCache(path string, key [32]byte) (*Set, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

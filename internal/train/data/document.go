@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// Document is one text. A template's control tokens are parts of their own, so that no text can
-// pass for one.
+// Document is one text. A template's control tokens are separate parts, so that no text can pass
+// for one.
 type Document struct {
-	Name  string // where it is from: a path, and a line in jsonl
+	Name  string // its origin: a path, and in jsonl a line
 	Parts []Part
 }
 
@@ -25,7 +25,7 @@ type Part struct {
 	Control bool
 }
 
-// Text is the document as one string, with control tokens as their names.
+// Text returns the document as one string, with control tokens as their names.
 func (d *Document) Text() string {
 	if len(d.Parts) == 1 {
 		return d.Parts[0].Text
@@ -37,7 +37,7 @@ func (d *Document) Text() string {
 	return b.String()
 }
 
-// Bytes is the length of the text, control tokens left out.
+// Bytes is the length of the text without control tokens.
 func (d *Document) Bytes() int {
 	n := 0
 	for _, p := range d.Parts {
@@ -52,7 +52,7 @@ func textDocument(name, text string) Document {
 	return Document{Name: name, Parts: []Part{{Text: text}}}
 }
 
-// Limits on files, so that what is not text fails early and with a reason.
+// Limits on files, so that files other than text fail early and with a reason.
 const (
 	maxFile     = 1 << 30  // bytes of a file, unpacked
 	maxTextLine = 1 << 20  // of a line of text
@@ -87,7 +87,7 @@ func readFile(path string) ([]byte, error) {
 	return b, nil
 }
 
-// checkText refuses what is not text. line is the number of its first line.
+// checkText refuses bytes that are not text. line is the number of their first line.
 func checkText(path string, line int, b []byte, longest int) error {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return fmt.Errorf("%s: no text in it", path)
@@ -124,7 +124,7 @@ func checkLine(l []byte, longest int) error {
 
 var bom = []byte("\ufeff")
 
-// cleanText takes the byte order mark and carriage returns off.
+// cleanText removes the byte order mark and carriage returns.
 func cleanText(b []byte) string {
 	b = bytes.TrimPrefix(b, bom)
 	return strings.ReplaceAll(string(b), "\r\n", "\n")

@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// Packages says which packages of a Go source tree a source reads.
+// Packages selects the packages of a Go source tree that a source reads.
 type Packages string
 
 // The parts of a Go source tree. HeldOut has the list.
 const (
-	Training   Packages = ""           // all but those held out
-	Validation Packages = "validation" // those held out to measure with
-	Prompts    Packages = "prompts"    // those held out to make prompts of
+	Training   Packages = ""           // all except those held out
+	Validation Packages = "validation" // held out for measuring
+	Prompts    Packages = "prompts"    // held out to make prompts
 	All        Packages = "all"
 )
 
-// HeldOut names the packages of Go's standard library that no model is trained on, each with all
-// packages below it. They are of many kinds (formats, containers, text, protocols, tests) and have
-// no twin elsewhere in the library: of their passages of five lines, under 1 % occur outside of
-// them (Go 1.26).
+// HeldOut names the packages of Go's standard library that no model is trained on, each including
+// all packages below it. They are of many kinds (formats, containers, text, protocols, tests) and
+// have no twin elsewhere in the library: under 1 % of their five-line passages occur outside them
+// (Go 1.26).
 var HeldOut = map[Packages][]string{
 	Validation: {"archive/tar", "container", "encoding/csv", "encoding/xml", "image/gif", "log/slog", "net/textproto",
 		"net/url", "regexp/syntax", "testing/quick", "text/tabwriter"},
@@ -57,16 +57,16 @@ func (p Packages) has(folder string) bool {
 	return p == Training
 }
 
-// generated matches the line that a generator leaves (go help generate), in its old forms too.
+// generated matches the line that a generator writes (go help generate), including its old forms.
 var generated = regexp.MustCompile(`(?mi)^// (?:code )?(?:generated|created) .*do not edit`)
 
 var packageClause = regexp.MustCompile(`(?m)^package `)
 
-// maxGoFile is where a Go file is data rather than code: the longest one written by hand in Go's
-// own library is about half of it.
+// maxGoFile is the size from which a Go file is data rather than code: the longest hand-written
+// file in Go's own library is about half as large.
 const maxGoFile = 512 << 10
 
-// maxTable is the share of a Go file's bytes in lines of a table, above which the file is left out.
+// maxTable is the share of a Go file's bytes in lines of a table above which the file is left out.
 const maxTable = 0.3
 
 // readGo reads the Go files below a folder in the order of their paths. Folders named testdata and
@@ -123,12 +123,12 @@ func readGo(s *Source, r *Report) ([]Document, error) {
 	return docs, err
 }
 
-// folderOf is path.Dir with "" for the top.
+// folderOf is path.Dir, with "" for the top folder.
 func folderOf(rel string) string {
 	return rel[:max(0, strings.LastIndexByte(rel, '/'))]
 }
 
-// notCode says why a Go file teaches nothing, or nothing.
+// notCode returns why a Go file teaches nothing, or "".
 func notCode(b []byte) string {
 	if checkText("", 1, b, maxTextLine) != nil {
 		return "not text"
@@ -148,9 +148,9 @@ func notCode(b []byte) string {
 	return ""
 }
 
-// tableShare is the share of bytes in lines that hold no word: numbers, hexadecimal digits and
-// punctuation only, or the escapes of a string of bytes; and in lines too long for a person to have
-// written.
+// tableShare returns the share of bytes in lines without words, which have only numbers,
+// hexadecimal digits and punctuation, or the escapes of a byte string, and in lines too long for a
+// person to have written.
 func tableShare(b []byte) float64 {
 	table := 0
 	for line := range bytes.Lines(b) {

@@ -65,7 +65,7 @@ func fill(pieces []piece, object map[string]any) ([]Part, error) {
 	return parts, nil
 }
 
-// field looks a string up; a.b is field b of object a.
+// field looks up a string; a.b is field b of object a.
 func field(object map[string]any, path string) (string, error) {
 	names := strings.Split(path, ".")
 	for i, name := range names {
@@ -108,7 +108,7 @@ func kindOf(v any) string {
 	return "an object"
 }
 
-// readJSONL reads one document a line. Lines without anything are passed over.
+// readJSONL reads one document per line. Empty lines are skipped.
 func readJSONL(path, template string) ([]Document, error) {
 	pieces, err := parseTemplate(template)
 	if err != nil {

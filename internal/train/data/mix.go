@@ -12,10 +12,10 @@ import (
 
 // Mix deals rows of several sets in proportion to their weights.
 //
-// Rows come in cycles of cycleRows: every cycle has the same number of rows of each set, spread
-// evenly. So the n-th row of a set is known from the row's number alone. Within a set rows are
-// windows that lie side by side; an epoch reads all of them once, in an order of its own, and their
-// borders fall elsewhere in every epoch.
+// Rows come in cycles of cycleRows: every cycle has the same number of rows from each set, spread
+// evenly. So a set's n-th row is determined by the row's number. Within a set, rows are adjacent
+// windows; an epoch reads all of them once, in its own order, and their borders differ in every
+// epoch.
 type Mix struct {
 	sets   []*Set
 	length int
@@ -24,7 +24,7 @@ type Mix struct {
 	slots  []slot   // the rows of a cycle
 }
 
-// slot is a place in a cycle: the set it takes, and how many places before it take the same.
+// slot is a place in a cycle: its set, and how many earlier places have the same one.
 type slot struct {
 	set    int32
 	before uint32
@@ -32,8 +32,8 @@ type slot struct {
 
 const cycleRows = 4096
 
-// NewMix returns the mix of sets whose rows have length tokens, and one more each: the last one's
-// target.
+// NewMix returns the mix of sets whose rows have length tokens, plus one more: the target of the
+// last.
 func NewMix(sets []*Set, length int, seed uint64) (*Mix, error) {
 	if length < 1 || length > 1<<24 {
 		return nil, fmt.Errorf("rows of %d tokens: want 1 to %d", length, 1<<24)
@@ -77,11 +77,11 @@ func (m *Mix) deal(total float64) {
 	}
 }
 
-// Length is the tokens of a row, without the last target.
+// Length is the number of tokens in a row, without the last target.
 func (m *Mix) Length() int { return m.length }
 
-// Batch reads the rows of a step, numbers step·rows and on, one after the other: each Length()+1
-// tokens.
+// Batch reads the rows of a step, numbered from step·rows on, one after another: Length()+1 tokens
+// each.
 func (m *Mix) Batch(step, rows int, dst []int32) {
 	n := m.length + 1
 	for i := range rows {
@@ -89,19 +89,19 @@ func (m *Mix) Batch(step, rows int, dst []int32) {
 	}
 }
 
-// Row reads row r: Length()+1 tokens. It may be called from any goroutine, for any r.
+// Row reads row r: Length()+1 tokens. It is safe for concurrent use, for any r.
 func (m *Mix) Row(r uint64, dst []int32) {
 	s, at := m.locate(r)
 	m.sets[s].Read(dst[:m.length+1], at)
 }
 
-// Source is the name of the set that row r is of.
+// Source returns the name of the set from which row r comes.
 func (m *Mix) Source(r uint64) string {
 	set, _ := m.locate(r)
 	return m.sets[set].Name
 }
 
-// locate finds a row's set and where in it the row begins.
+// locate finds a row's set and where the row begins in it.
 func (m *Mix) locate(r uint64) (set, at int) {
 	c := m.slots[r%cycleRows]
 	n := r/cycleRows*m.share[c.set] + uint64(c.before) // rows of this set before r
@@ -117,8 +117,8 @@ func (m *Mix) locate(r uint64) (set, at int) {
 	return int(c.set), int((w*uint64(m.length) + shift) % uint64(s.Len()))
 }
 
-// Fingerprint tells what is dealt apart from what other text, weights, lengths or seeds give: a
-// checkpoint keeps it, so that no run goes on with other data unnoticed.
+// Fingerprint identifies the dealt rows: other text, weights, lengths or seeds have another one. A
+// checkpoint stores it, so that no run continues with other data unnoticed.
 func (m *Mix) Fingerprint() string {
 	h := sha256.New()
 	number := func(n uint64) { h.Write(binary.LittleEndian.AppendUint64(nil, n)) }
@@ -134,8 +134,8 @@ func (m *Mix) Fingerprint() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// permute maps 0 … n−1 onto itself, in an order that key chooses: a Feistel network over the next
-// even power of two, walked until the value is below n (Black and Rogaway, 2002).
+// permute maps 0 … n−1 onto itself, in an order determined by key: a Feistel network over the next
+// even power of two, repeated until the value is below n (Black and Rogaway, 2002).
 func permute(x, n, key uint64) uint64 {
 	half := max(1, (bits.Len64(n-1)+1)/2)
 	mask := uint64(1)<<half - 1

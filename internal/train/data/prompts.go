@@ -7,8 +7,8 @@ import (
 
 var functionStart = regexp.MustCompile(`(?m)^func .*\{\n`)
 
-// FunctionPrompts cuts prompts out of Go files: each ends with the line that opens a function, for
-// a model to write the body, and begins at the start of a line at most size bytes before. Tests are
+// FunctionPrompts cuts prompts from Go files: each ends with the line that opens a function, whose
+// body a model is to write, and begins at the start of a line at most size bytes earlier. Tests are
 // left out. Packages Prompts are for this: no model has seen them.
 func FunctionPrompts(docs []Document, size int) (all []Document) {
 	for _, d := range docs {

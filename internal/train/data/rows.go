@@ -7,15 +7,15 @@ import (
 	"fmt"
 )
 
-// Rows is texts of one length that are dealt whole: each once per epoch, in an order of the epoch's
-// own.
+// Rows is texts of one length that are dealt whole: each once per epoch, in an order specific to
+// the epoch.
 type Rows struct {
 	tokens []int32
 	length int
 	seed   uint64
 }
 
-// NewRows returns the texts of length tokens that tokens holds, one after the other.
+// NewRows returns the texts of length tokens that tokens holds, one after another.
 func NewRows(tokens []int32, length int, seed uint64) (*Rows, error) {
 	if length < 1 || len(tokens) == 0 || len(tokens)%length != 0 {
 		return nil, fmt.Errorf("%d tokens in texts of %d: want one text or more, and whole ones", len(tokens), length)
@@ -26,7 +26,7 @@ func NewRows(tokens []int32, length int, seed uint64) (*Rows, error) {
 // Len is the number of texts.
 func (r *Rows) Len() int { return len(r.tokens) / r.length }
 
-// Row reads the n-th row that is dealt. It may be called from any goroutine, for any n.
+// Row reads the n-th row that is dealt. It is safe for concurrent use, for any n.
 func (r *Rows) Row(n uint64, dst []int32) {
 	texts := uint64(r.Len())
 	epoch := n / texts
@@ -34,7 +34,7 @@ func (r *Rows) Row(n uint64, dst []int32) {
 	copy(dst, r.tokens[at:at+r.length])
 }
 
-// Fingerprint tells what is dealt apart from what other texts, lengths or seeds give.
+// Fingerprint identifies the dealt texts: other texts, lengths or seeds have another one.
 func (r *Rows) Fingerprint() string {
 	h := sha256.New()
 	b := binary.LittleEndian.AppendUint64(nil, r.seed)

@@ -12,34 +12,34 @@ import (
 	"strings"
 )
 
-// Kind says how a source's files are read.
+// Kind is the way in which a source's files are read.
 type Kind string
 
 // The kinds of sources.
 const (
-	Text  Kind = "text"  // a file is a document
-	JSONL Kind = "jsonl" // a line is a document, by the template
-	Go    Kind = "go"    // a tree of Go source: a file is a document
+	Text  Kind = "text"  // each file is a document
+	JSONL Kind = "jsonl" // each line is a document, by the template
+	Go    Kind = "go"    // a tree of Go source: each file is a document
 )
 
-// Source is text to train on or to measure with.
+// Source is text for training or measuring.
 type Source struct {
 	Name     string
-	Kind     Kind     // "": JSONL for names that end so, else Text
-	Path     string   // a file, a folder with all below it, or a pattern as of path/filepath.Match
+	Kind     Kind     // "": JSONL for names with that ending, else Text
+	Path     string   // a file, a folder with everything below it, or a pattern of path/filepath.Match
 	Except   []string // base names of files, or folders below Path, to leave out
 	Template string   // JSONL: text with {field} in it, and control tokens by name
-	Packages Packages // Go: which of them
-	Raw      bool     // Text: the file's bytes as they are, to measure with: nothing trimmed or changed
-	Weight   float64  // share of the rows, relative to the other sources'; 0 keeps it out of every mix
+	Packages Packages // Go: which packages
+	Raw      bool     // Text: the file's unchanged bytes, for measuring
+	Weight   float64  // share of the rows, relative to the other sources'; 0 excludes it from every mix
 	License  string   // for the model card
 }
 
-// Report says what became of a source's files.
+// Report counts the results of reading a source's files.
 type Report struct {
 	Documents int
 	Bytes     int64
-	Skipped   map[string]int // files left out on purpose, by reason
+	Skipped   map[string]int // files left out deliberately, by reason
 }
 
 func (r *Report) skip(reason string) {
@@ -49,7 +49,7 @@ func (r *Report) skip(reason string) {
 	r.Skipped[reason]++
 }
 
-// ParseSource reads a source as the command line gives it: a path, then options, separated by
+// ParseSource reads a source in the form of the command line: a path, then options, separated by
 // commas:
 //
 //	prose/*.txt,except=alice_valid.txt,weight=2
@@ -95,17 +95,17 @@ func ParseSource(spec string) (Source, error) {
 	return s, s.check()
 }
 
-// nameOf is the name of a source: its file's or folder's, of a pattern the folder's that it is in.
+// nameOf returns the name of a source: that of its file or folder, or, for a pattern, of its folder.
 func nameOf(path string) string {
 	base := filepath.Base(path)
 	if dir := filepath.Base(filepath.Dir(path)); strings.ContainsAny(base, "*?[") && dir != "." &&
 		dir != string(filepath.Separator) {
 		return dir
 	}
-	return cmp.Or(strings.TrimSuffix(base, filepath.Ext(base)), base) // of a folder . too
+	return cmp.Or(strings.TrimSuffix(base, filepath.Ext(base)), base) // for a folder . too
 }
 
-// splitOptions cuts at commas that no backslash precedes.
+// splitOptions splits at commas that no backslash precedes.
 func splitOptions(spec string) []string {
 	var parts []string
 	var b strings.Builder
@@ -156,7 +156,7 @@ func (s *Source) check() error {
 	return nil
 }
 
-// Documents reads the source, in an order that depends on nothing but the files' names and content.
+// Documents reads the source, in an order that depends only on the files' names and content.
 func (s Source) Documents() ([]Document, Report, error) {
 	var r Report
 	if err := s.check(); err != nil {
@@ -203,7 +203,7 @@ func (s *Source) read(r *Report) ([]Document, error) {
 	return docs, nil
 }
 
-// files lists what the path names, sorted. In a folder only files whose names end as the kind's do
+// files lists the files that the path names, sorted. In a folder, only files with the kind's ending
 // count.
 func (s *Source) files() ([]string, error) {
 	st, err := os.Stat(s.Path)

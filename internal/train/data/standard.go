@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The templates of GSM8K: a problem and its worked answer, calculator annotations (<<6*2=12>>) kept
-// as they are; and the same as a chat.
+// The templates of GSM8K: a problem and its worked answer, with calculator annotations (<<6*2=12>>)
+// unchanged, and the same as a chat.
 const (
 	ProblemTemplate = "{question}\n{answer}\n"
 	ChatTemplate    = "<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n{answer}<|im_end|>\n"
@@ -35,7 +35,7 @@ func Standard(goroot, dir string) []Source {
 	}
 }
 
-// StandardValidation lists what those models are measured on and never trained on.
+// StandardValidation lists the sources on which those models are measured and never trained.
 func StandardValidation(goroot, dir string) []Source {
 	return []Source{
 		{Name: "go", Kind: Go, Path: filepath.Join(goroot, "src"), Except: []string{"cmd"}, Packages: Validation,

@@ -31,8 +31,8 @@ var (
 	gutenbergEnd   = regexp.MustCompile(`(?mi)^ ?(?:\*\*\* ?END OF (?:THE|THIS) PROJECT GUTENBERG|End of (?:the )?Project Gutenberg)`)
 )
 
-// trimGutenberg takes off what Project Gutenberg puts before and after a book: the same words in
-// every file.
+// trimGutenberg removes Project Gutenberg's text before and after a book: it is the same in every
+// file.
 func trimGutenberg(text string) string {
 	start := gutenbergStart.FindStringIndex(text)
 	if start == nil {

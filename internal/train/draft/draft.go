@@ -13,9 +13,9 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Draft is a draft model in training over a frozen target. Its layers begin as some of the target's and learn to say
-// what the target says: distillation on the target's own text (DistillSpec, arXiv 2310.08461). Embedding, last norm
-// and output matrix are the target's, and stay.
+// Draft is a draft model in training over a frozen target. Its layers begin as some of the target's
+// and learn the target's distributions by distillation on its own text (DistillSpec, arXiv
+// 2310.08461). Embedding, last norm and output matrix are the target's and do not change.
 type Draft struct {
 	train.OverTarget
 
@@ -27,8 +27,8 @@ type Draft struct {
 	soft          autograd.Soft
 }
 
-// New returns a draft model whose layers begin as these of a target's, from 0, and whose products run as kind (F32 or
-// BF16).
+// New returns a draft model whose layers begin as the given layers of a target, counted from 0, and
+// whose products run as kind (F32 or BF16).
 func New(target *model.Model, from []int, kind gemm.Type) (*Draft, error) {
 	d := &Draft{OverTarget: train.NewOverTarget(target, nil, kind)}
 	w := train.Trained{Params: d.Params}
@@ -48,7 +48,7 @@ func New(target *model.Model, from []int, kind gemm.Type) (*Draft, error) {
 	return d, nil
 }
 
-// begin makes the layers what those of the target are.
+// begin copies the layers of the target.
 func (d *Draft) begin(from []int) {
 	for i, b := range from {
 		train.CopyBlock(d.Params, &d.model.Blocks[i], &d.Target.Blocks[b])
@@ -56,9 +56,9 @@ func (d *Draft) begin(from []int) {
 	d.Pack()
 }
 
-// loss is that of what the draft model says after some places of texts of one length, whose gradient is multiplied by
-// scale where the tape is attached: soft times the divergence from what the target says there, and 1-soft times the
-// cross-entropy of what comes next.
+// loss returns the draft model's loss after some places of texts of one length, whose gradient is
+// multiplied by scale if the tape is attached: soft times the divergence from the target's
+// distribution there, plus 1-soft times the cross-entropy of the next token.
 func (d *Draft) loss(texts [][]int32, places [][]int, soft, scale float32) autograd.Loss {
 	n, length := &d.model.Network, len(texts[0])
 	first := length

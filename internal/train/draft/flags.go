@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Flags vary the recipe: what is not given is its.
+// Flags vary the recipe: values that are not given are the recipe's.
 type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this draft model (${default})." default:"draft-model" placeholder:"NAME"`
 
@@ -41,7 +41,7 @@ Examples:
 		r.Steps, train.HelpOnText)
 }
 
-// Recipe is the one that the flags describe.
+// Recipe returns the recipe that the flags describe.
 func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	r := NewRecipe(&target.Config)
 	train.SetFlags(&r, f)

@@ -13,14 +13,14 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// learner is a draft model as a learner.
+// learner is a draft model as a train.Learner.
 type learner struct {
 	train.Heads
 	r     *Recipe
 	draft *Draft
 }
 
-// Open makes the draft model as the recipe has it, and the texts that are not there yet.
+// Open makes the draft model from the recipe, and generates texts that do not exist yet.
 func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l := &learner{r: r}
 	return l, l.Open(ctx, j, r, text, func() (m train.Made, err error) {
@@ -34,12 +34,12 @@ func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (tr
 	})
 }
 
-// Title says what is trained.
+// Title describes the training.
 func (l *learner) Title(name string) string {
 	return fmt.Sprintf("the draft model %s: %d parameters of %d layers", name, l.Params().Count(), len(l.r.From))
 }
 
-// Gradient is that of a step's texts.
+// Gradient is the gradient of a step's texts.
 func (l *learner) Gradient(step int) (total autograd.Loss, err error) {
 	r := l.r
 	first, texts := l.Step(step)
@@ -60,15 +60,15 @@ func (l *learner) Gradient(step int) (total autograd.Loss, err error) {
 	return total, nil
 }
 
-// Validate measures on every held-out source the loss; the share of right first guesses; and τ, the tokens that a round
-// of a chain, or of a tree, brings.
+// Validate measures, on every held-out source, the loss, the share of right first guesses, and τ,
+// the number of tokens that a round of a chain, or of a tree, produces.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		return l.draft.measure(t, l.r.Soft, figure)
 	})
 }
 
-// measure has the draft model draft after every token that the target said.
+// measure makes the draft model draft after every token that the target said.
 func (d *Draft) measure(t *train.HeldText, soft float32, figure func(string, float64)) (all autograd.Loss, err error) {
 	d.Tape.Detach()
 	target := registry.Target{Vocab: d.model.Config.Vocab, Context: d.model.Context(), Model: d.Target.Model}
@@ -85,7 +85,7 @@ func (d *Draft) measure(t *train.HeldText, soft float32, figure func(string, flo
 	return all, err
 }
 
-// Export writes the finished draft model: a whole one.
+// Export writes the finished draft model, which is complete.
 func (l *learner) Export(dir, name string, text *train.Corpus) error {
 	c := &l.Job.Target.Config
 	about := fmt.Sprintf("A draft model: layers %v of a model of architecture %s with %d layers, hidden size %d and a vocabulary of %d tokens (fingerprint %s), trained further.",

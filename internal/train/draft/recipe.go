@@ -10,18 +10,18 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Recipe is what a draft model's weights are a function of, with the target and the text.
+// Recipe determines the weights of a draft model, together with the target and the text.
 type Recipe struct {
-	From []int // the target's blocks, as which the layers begin
+	From []int // the target's blocks with which the layers begin
 	train.Basis
 
-	Places int     // of a text that learn
+	Places int     // places of a text that are learned
 	Soft   float32 // share of the divergence from the target in the loss; the rest is cross-entropy of the text
 }
 
-// NewRecipe is the recipe for a target: its first three layers. Those of SmolLM2-135M begin at 16 nats a token with 4 %
-// of first guesses right, the first two and the last at 38 with none (28 November 2026, five of its own answers). After
-// 30 steps over 31 answers the loss is 4.6 at rate 0.01, and 6.6 at 0.003.
+// NewRecipe returns the recipe for a target: its first three layers. Those of SmolLM2-135M begin at 16 nats
+// per token with 4 % of first guesses right, the first two and the last at 38 with none (28 November 2026,
+// five of its own answers). After 30 steps over 31 answers, the loss is 4.6 at rate 0.01, and 6.6 at 0.003.
 func NewRecipe(target *model.Config) Recipe {
 	r := Recipe{
 		From: []int{0, 1, 2}[:min(3, max(0, target.Layers-1))], Basis: train.NewBasis(10, 1000),
@@ -31,7 +31,7 @@ func NewRecipe(target *model.Config) Recipe {
 	return r
 }
 
-// Prepare refuses a recipe that cannot be followed to its end for the target of a job.
+// Prepare refuses a recipe that cannot be completed for the target of a job.
 func (r *Recipe) Prepare(j *train.Job) error {
 	if err := r.CheckBasis(train.Layering{}); err != nil {
 		return err
