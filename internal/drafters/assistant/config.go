@@ -85,7 +85,7 @@ func (c *Config) BorrowsFrom(of *model.Config) error {
 // DefaultTaps is the target's last layer.
 func (*Config) DefaultTaps(layers int) []int { return []int{layers} }
 
-// Describe says what is the head's own.
+// Describe returns a description of the head.
 func (c *Config) Describe(bool) string {
 	output := "logits of all tokens"
 	if c.Centroids > 0 {

@@ -24,10 +24,10 @@ var kind = headfile.Kind{
 
 func init() { headfile.Register(&kind) }
 
-// Kind is that of assistants.
+// Kind returns the kind of assistants.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Common points at what heads of all kinds have.
+// Common points at the fields that heads of all kinds have.
 func (c *Config) Common() headfile.Common {
 	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights,
 		TextWeights: &c.TextWeights, TargetHidden: c.Backbone}
@@ -41,7 +41,7 @@ func Open(h registry.Head, of registry.Target) (*Network, error) {
 	return headfile.Load(h, &kind, of, build)
 }
 
-// FileArch is the architecture that a GGUF file names.
+// FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }
 
 // Keys goes through the keys of a GGUF file. Those of the target's layers and of the clusters are
@@ -110,7 +110,7 @@ var places = map[string]string{
 	centroidName + ".weight": "masked_embedding.centroids.weight", orderName: "masked_embedding.token_ordering",
 }
 
-// Place is where a folder has a tensor.
+// Place returns where a folder has a tensor.
 func (*Config) Place(name, _ string) headfile.Place {
 	if hf, ok := places[name]; ok {
 		return headfile.Place{Name: hf}
@@ -122,7 +122,7 @@ func (*Config) Place(name, _ string) headfile.Place {
 // Folders says that none can be written.
 func (*Config) Folders() (authors, speculators bool) { return false, false }
 
-// FolderFields has none.
+// FolderFields returns an error.
 func (*Config) FolderFields(map[string]any, tensor.Type, []tensor.Tensor, *model.Config) (map[string]any, string, error) {
 	return nil, "", fmt.Errorf("a %s is written only as a GGUF file", kind.Name)
 }

@@ -18,7 +18,7 @@ type rows struct {
 	pages nn.Pages  // of texts
 	read  *nn.Pages // the target's
 
-	// The pass under way.
+	// The current pass.
 	tap, normed nn.Buffer
 	sBuf, xBuf  nn.Buffer
 	s           nn.Mat // states that rows read

@@ -48,7 +48,7 @@ func (c *Config) Validate() error {
 // DefaultTaps is the last layer of a target of so many.
 func (*Config) DefaultTaps(layers int) []int { return []int{layers} }
 
-// Describe says what is the head's own.
+// Describe returns a description of the head.
 func (c *Config) Describe(bool) string {
 	reading := "rows that each begin with zeros"
 	if c.Recurrent {

@@ -29,10 +29,10 @@ var kind = headfile.Kind{
 
 func init() { headfile.Register(&kind) }
 
-// Kind is that of Falcon heads.
+// Kind returns the kind of Falcon heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Common points at what heads of all kinds have.
+// Common points at the fields that heads of all kinds have.
 func (c *Config) Common() headfile.Common {
 	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers,
 		TargetWeights: &c.TargetWeights, TextWeights: &c.TextWeights}
@@ -47,7 +47,7 @@ func Open(h registry.Head, target registry.Target) (*Network, error) {
 	return headfile.Load(h, &kind, target, build)
 }
 
-// FileArch is the architecture that a GGUF file names.
+// FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }
 
 // Keys goes through the keys of a GGUF file.
@@ -117,7 +117,7 @@ func trained(x *headfile.File, name string) (bool, error) {
 var folderNames = strings.NewReplacer(
 	".input.weight", ".weight_ih", ".input.bias", ".bias_ih", ".state.weight", ".weight_hh", ".state.bias", ".bias_hh")
 
-// Place is where a folder has a tensor.
+// Place returns where a folder has a tensor.
 func (*Config) Place(name, _ string) headfile.Place {
 	if rest, ok := strings.CutPrefix(name, "lstm."); ok {
 		layer, part, _ := strings.Cut(rest, ".")
@@ -127,13 +127,13 @@ func (*Config) Place(name, _ string) headfile.Place {
 	return headfile.Place{Name: hf}
 }
 
-// Folders says which folders can be written: heads of attention are together as wide as the layer
+// Folders reports which folders can be written: heads of attention are together as wide as the layer
 // in the authors' code.
 func (c *Config) Folders() (authors, speculators bool) {
 	return c.Arch == "llama" && c.Heads*c.HeadDim == c.Hidden, false
 }
 
-// FolderFields is config.json.
+// FolderFields returns the fields of config.json.
 func (c *Config) FolderFields(
 	m map[string]any, _ tensor.Type, weights []tensor.Tensor, _ *model.Config,
 ) (map[string]any, string, error) {

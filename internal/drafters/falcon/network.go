@@ -49,7 +49,7 @@ func (n *Network) parts() headfile.Parts {
 	return append(list, &headfile.Blocks{Of: &c.Config, To: &n.Blocks, Biases: true, Bare: true})
 }
 
-// Pages is the memory of caches for the network's rows. They hold f32, as a tape wants.
+// Pages returns the memory of caches for the network's rows. They hold f32, which a tape needs.
 func (n *Network) Pages() nn.Pages {
 	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim, Rope: n.Blocks[0].Attn.Rope}
 }

@@ -23,7 +23,7 @@ type rows struct {
 	exec  *nn.Exec
 	pages nn.Pages
 
-	// The pass under way.
+	// The current pass.
 	laid   []grow.Rows
 	forest nn.Forest
 	tokens []int32

@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// Config is the shape of Medusa heads. Of the model.Config only Vocab and Hidden count, which are
+// Config is the shape of Medusa heads. In the model.Config only Vocab and Hidden matter, which are
 // the target's.
 type Config struct {
 	model.Config
@@ -18,8 +18,8 @@ type Config struct {
 	Depths    int
 	ResBlocks int // residual blocks of a head
 
-	// OwnOutputs says that each head has an output matrix. Else they share one, which is the
-	// target's where the file has none.
+	// OwnOutputs says that each head has an output matrix. Otherwise they share one, which is the
+	// target's if the file has none.
 	OwnOutputs bool
 	DraftVocab int // tokens of the output matrices; 0 or Vocab: all
 
@@ -32,7 +32,7 @@ type Config struct {
 	TextWeights []float32 // of the modifier +text, fitted for the heads; nil: it learns from the start
 }
 
-// Bounds of what a file may claim.
+// Limits on the numbers that a file may claim.
 const (
 	maxHeads  = 64
 	maxBlocks = 64
@@ -60,10 +60,10 @@ func (c *Config) Validate() error {
 	return headfile.CheckTaps(c.Taps, c.TargetLayers)
 }
 
-// DefaultTaps is the last layer of a target of so many.
+// DefaultTaps returns the last layer of a target of so many.
 func (*Config) DefaultTaps(layers int) []int { return []int{layers} }
 
-// Describe says what is the heads' own.
+// Describe returns a description of the heads.
 func (c *Config) Describe(own bool) string {
 	output := "the target's output matrix"
 	switch {

@@ -30,10 +30,10 @@ var kind = headfile.Kind{
 
 func init() { headfile.Register(&kind) }
 
-// Kind is that of Medusa heads.
+// Kind returns the kind of Medusa heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Common points at what heads of all kinds have.
+// Common points at the fields that heads of all kinds have.
 func (c *Config) Common() headfile.Common {
 	return headfile.Common{
 		Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights,
@@ -48,7 +48,7 @@ func Open(h registry.Head, target registry.Target) (*Network, error) {
 	return headfile.Load(h, &kind, target, NewNetwork)
 }
 
-// FileArch is the architecture that a GGUF file names.
+// FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }
 
 // Keys goes through the keys of a GGUF file.
@@ -143,7 +143,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 // sharedOutput is where a folder of vLLM's has the output matrix that heads share.
 const sharedOutput = "lm_head.weight"
 
-// Place is where a folder has a tensor.
+// Place returns where a folder has a tensor.
 func (c *Config) Place(name, layout string) headfile.Place {
 	var head, block int
 	switch part := strings.TrimPrefix(name, "medusa."); {
@@ -172,7 +172,7 @@ func (c *Config) Place(name, layout string) headfile.Place {
 // Folders says that the authors' folders can be written, which text-generation-inference reads too.
 func (*Config) Folders() (authors, speculators bool) { return true, false }
 
-// FolderFields is config.json. The authors' code reads the first two; it has no place for a draft
+// FolderFields returns the fields of config.json. The authors' code reads the first two; it has no place for a draft
 // vocabulary.
 func (c *Config) FolderFields(
 	m map[string]any, _ tensor.Type, _ []tensor.Tensor, _ *model.Config,

@@ -1,13 +1,13 @@
-// Package medusa drafts with Medusa heads (arXiv 2401.10774): each is a few residual blocks and an
+// Package medusa drafts with Medusa heads (arXiv 2401.10774): each has a few residual blocks and an
 // output matrix over the target's last hidden state, and drafts the token of one depth. All depths
-// come from one row in one pass, and a tree is made of them (package onepass): the paper's static
+// come from one row in one pass, and a tree is built from them (package onepass): the paper's static
 // tree, or one of the most probable paths.
 //
 // One deviation remains: above temperature 0 candidates are drawn with the noise of the target's
-// own choice instead of being the most probable, which is what they are at temperature 0.
+// own choice. In the paper they are the most probable, as they are here at temperature 0.
 //
-// The heads have no layers that look back: of a sequence the drafter keeps the target's row of the
-// last committed token alone.
+// The heads have no layers that look back: for a sequence the drafter keeps only the target's row of
+// the last committed token.
 package medusa
 
 import (
@@ -39,7 +39,7 @@ const (
 	Chain     = "chain"
 )
 
-// shape is that of the trees.
+// shape returns the shape of the trees.
 func (o *Options) shape(c *Config) (*onepass.Shape, error) {
 	if o.Width != 0 && o.Tree != BestFirst {
 		return nil, fmt.Errorf("width=%d with tree=%s: it is an option of tree=%s", o.Width, o.Tree, BestFirst)
@@ -79,7 +79,7 @@ type drafter struct {
 	heads *heads
 }
 
-// heads are Medusa heads as a model of package onepass. A row of a block stands for a head.
+// heads has Medusa heads as a model of package onepass. A row of a block stands for a head.
 type heads struct {
 	n              *Network
 	normed, states nn.Buffer
@@ -87,15 +87,15 @@ type heads struct {
 	bufs           Buffers
 }
 
-// Block has a row for each head, which sees no other.
+// Block returns a layout with a row for each head, which sees no other.
 func (h *heads) Block() onepass.Block { return onepass.Block{Depths: h.n.Depths, Causal: true} }
 
 func (h *heads) Taps() []int { return h.n.Taps }
 
-// Pages is of rows that take no memory.
+// Pages returns pages whose rows take no memory.
 func (h *heads) Pages() nn.Pages { return nn.Pages{} }
 
-// Text keeps the last row.
+// Text returns options that keep only the last row.
 func (h *heads) Text() sequence.TextOptions {
 	return sequence.TextOptions{Layers: 1, Ahead: true, Rows: 1, Window: 1}
 }
@@ -110,7 +110,7 @@ func (h *heads) LayOut(t *tree.Tree, anchor int32, rows int) {
 // Read does nothing: the heads do not look back.
 func (h *heads) Read(*nn.Exec, *nn.Forest, []int32, nn.Mat) {}
 
-// Run computes as many heads for all sequences as are wanted of one.
+// Run computes the same number of heads for all sequences: the most that any of them wants.
 func (h *heads) Run(e *nn.Exec, _ *nn.Forest, tokens, first []int32, taps, x nn.Mat) {
 	depths := 0
 	h.rows = h.rows[:0]
@@ -130,10 +130,10 @@ func (h *heads) Run(e *nn.Exec, _ *nn.Forest, tokens, first []int32, taps, x nn.
 	e.Gather(y, h.rows, x)
 }
 
-// Output is the output matrix of all heads, or the first head's; see Head.
+// Output returns the output matrix of all heads, or the first head's; see Heads.
 func (h *heads) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 	return nil, h.n.Matrix(0), h.n.Tokens
 }
 
-// Heads are the output matrices of the heads, where they have one each.
+// Heads returns the output matrices of the heads, if they have one each.
 func (h *heads) Heads() []nn.Linear { return h.n.Outputs }

@@ -8,11 +8,11 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Network is Medusa heads, over loaded weights to serve or trained ones to train.
+// Network has Medusa heads, over loaded weights to serve or trained ones to train.
 //
-// They read x, the target's hidden state of a token after its last norm. Head i is residual blocks
-// y = y + SiLU(W·y + b), the first of x, and its output matrix makes logits of what leaves them: of
-// the token i+2 places after the one that x is of.
+// They read x, the target's hidden state of a token after its last norm. Head i has residual blocks
+// y = y + SiLU(W·y + b), the first of which reads x. Its output matrix turns their output into logits
+// of the token i+2 places after that of x.
 type Network struct {
 	Config
 	Residual [][]nn.Linear // of each head its residual blocks
@@ -24,8 +24,8 @@ type Network struct {
 	Tokens []int32 // of each row of an output matrix; nil: they are the vocabulary in order
 }
 
-// NewNetwork builds the heads that c describes, for a target of which they use what they have not
-// of their own. tokens are those of a draft vocabulary, nil where it is the whole one.
+// NewNetwork builds the heads that c describes. They use the target's tensors where they have none of
+// their own. tokens are those of a draft vocabulary, nil if it is the whole one.
 func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	return n, n.parts().Load(w)
 }
 
-// layOut is a network without weights.
+// layOut returns a network without weights.
 func layOut(c Config) *Network {
 	n := &Network{Config: c}
 	for range c.Depths {
@@ -72,7 +72,7 @@ func (n *Network) parts() (list headfile.Parts) {
 	return list
 }
 
-// Output is the number of rows of an output matrix.
+// Output returns the number of rows of an output matrix.
 func (c *Config) Output() int {
 	common := c.Common()
 	return common.Output()
@@ -87,8 +87,8 @@ type Buffers struct {
 	states [2]nn.Buffer // after blocks
 }
 
-// Run computes the first heads over rows x (rows × Hidden), which the target's last norm put out,
-// and leaves in y what their output matrices read: of head i rows [i·rows, (i+1)·rows). There are
+// Run computes the first heads over rows x (rows × Hidden), the output of the target's last norm. It
+// puts the inputs of their output matrices into y: rows [i·rows, (i+1)·rows) for head i. It computes
 // as many heads as y has room for.
 func (n *Network) Run(e *nn.Exec, x, y nn.Mat, m *Buffers) {
 	rows := x.Rows
@@ -114,7 +114,7 @@ func (n *Network) Run(e *nn.Exec, x, y nn.Mat, m *Buffers) {
 	e.Release()
 }
 
-// Matrix is the output matrix of a head.
+// Matrix returns the output matrix of a head.
 func (n *Network) Matrix(head int) *nn.Linear {
 	if n.Outputs == nil {
 		return &n.Head

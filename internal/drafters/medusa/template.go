@@ -33,7 +33,7 @@ func (t Template) check() error {
 	return nil
 }
 
-// paths are the ranks that lead to each node, as Medusa's authors write a template.
+// paths returns the ranks that lead to each node, as Medusa's authors write a template.
 func (t Template) paths() [][]int {
 	paths, children := [][]int{{}}, make([]int, len(t)+1)
 	for _, parent := range t {

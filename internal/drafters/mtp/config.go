@@ -30,7 +30,7 @@ func (c *Config) Validate() error {
 	return c.Config.Validate()
 }
 
-// Describe says what is the head's own.
+// Describe returns a description of the head.
 func (c *Config) Describe(bool) string {
 	order := "embedding and state after the target's last norm (Qwen, GLM, DeepSeek)"
 	if c.StateFirst {

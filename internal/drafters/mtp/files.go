@@ -31,11 +31,11 @@ var kind = headfile.Kind{
 
 func init() { headfile.Register(&kind) }
 
-// Kind is that of MTP heads.
+// Kind returns the kind of MTP heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// NewNetwork builds the head that c describes, for a target of which it uses what it has not of its
-// own. tokens are those of a draft vocabulary, nil where it is the whole one.
+// NewNetwork builds the head that c describes. It uses the target's tensors where it has none of its
+// own. tokens are those of a draft vocabulary, nil if it is the whole one.
 func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*eagle.Network, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func Open(h registry.Head, target registry.Target) (*eagle.Network, error) {
 	return headfile.Load(h, &kind, target, NewNetwork)
 }
 
-// FileArch is the architecture that a GGUF file names.
+// FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }
 
 // Keys goes through the keys of a GGUF file.
@@ -73,7 +73,7 @@ func (*Config) Foreign() string {
 	return "llama.cpp runs MTP layers of the models that it knows with one"
 }
 
-// besides are the tensors beside the layer by their names in GGUF files.
+// besides returns the tensors other than the layer's, by their names in GGUF files.
 func besides(names model.AheadNames) map[string]string {
 	return map[string]string{
 		eagle.NativeFuse + ".weight": names.Fuse,
@@ -133,12 +133,12 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	return layout, nil
 }
 
-// Folders says which folders can be written: with Qwen's names or MiMo's, and for speculators of Qwen 3's layers alone.
+// Folders reports which folders can be written: with Qwen's names or MiMo's, and for speculators only Qwen 3's layers.
 func (c *Config) Folders() (authors, speculators bool) {
 	return true, c.Arch == "qwen3" && !c.StateFirst && c.DraftVocab == c.Vocab
 }
 
-// FolderFields is config.json.
+// FolderFields returns the fields of config.json.
 func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tensor.Tensor,
 	target *model.Config) (map[string]any, string, error) {
 	own := func(w tensor.Tensor) bool { return w.Name == "token_embd.weight" || w.Name == "output.weight" }

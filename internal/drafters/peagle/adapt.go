@@ -45,7 +45,7 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 	var entries, from, wanted []int32
 	pages := n.Base.Pages()
 	for i, l := range b.Examples {
-		t, cache := new(tree.Tree), pages.NewCache() // a tape reads them until it has gone back
+		t, cache := new(tree.Tree), pages.NewCache() // a tape reads them until it has run backward
 		text, start := l.Tokens[1:], len(from)
 		t.ResetChain(text)
 		for range text {

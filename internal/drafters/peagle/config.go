@@ -43,7 +43,7 @@ func (c *Config) method() string {
 	return "P-EAGLE"
 }
 
-// Describe says what is the head's own.
+// Describe returns a description of the head.
 func (c *Config) Describe(own bool) string {
 	return fmt.Sprintf("%s head: %d tokens a pass, %s", c.method(), c.Depths, c.Config.Describe(own))
 }

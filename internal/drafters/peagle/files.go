@@ -36,7 +36,7 @@ var kind = headfile.Kind{
 
 func init() { headfile.Register(&kind) }
 
-// Kind is that of P-EAGLE heads.
+// Kind returns the kind of P-EAGLE heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
 // Open loads a head for a target, of which it uses what it has not of its own. A head is loaded
@@ -45,7 +45,7 @@ func Open(h registry.Head, target registry.Target) (*Network, error) {
 	return headfile.Load(h, &kind, target, NewNetwork)
 }
 
-// FileArch is the architecture that a GGUF file names.
+// FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }
 
 // Keys goes through the keys of a GGUF file.
@@ -108,7 +108,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	return layout, nil
 }
 
-// Place is where a folder has a tensor.
+// Place returns where a folder has a tensor.
 func (c *Config) Place(name, layout string) headfile.Place {
 	if name == maskHidden+".weight" {
 		return headfile.Place{Name: maskHidden, Ones: 1}
@@ -116,7 +116,7 @@ func (c *Config) Place(name, layout string) headfile.Place {
 	return c.Config.Place(name, layout)
 }
 
-// Folders says which folders can be written: vLLM's speculators, for heads without mask embeddings
+// Folders reports which folders can be written: vLLM's speculators, for heads without mask embeddings
 // of their own.
 func (c *Config) Folders() (authors, speculators bool) { return false, c.Masks == 0 }
 
@@ -131,7 +131,7 @@ func (c *Config) VLLM() (method string, tokens, most int) {
 // Parallel is headfile.Parallel's.
 func (*Config) Parallel() bool { return true }
 
-// FolderFields is config.json.
+// FolderFields returns the fields of config.json.
 func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tensor.Tensor,
 	target *model.Config) (_ map[string]any, layout string, err error) {
 	if target == nil {

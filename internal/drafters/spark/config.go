@@ -94,7 +94,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Describe says what is the head's own.
+// Describe returns a description of the head.
 func (c *Config) Describe(own bool) string {
 	name := map[string]string{dspark: "DSpark head, " + c.Markov, dflash2: "DFlash 2 head",
 		domino: "Domino head"}[c.Variant]

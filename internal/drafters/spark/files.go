@@ -26,10 +26,10 @@ var kind = headfile.Kind{
 
 func init() { headfile.Register(&kind) }
 
-// Kind is that of these heads.
+// Kind returns the kind of these heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Common points at what heads of all kinds have. DSpark alone has a draft vocabulary.
+// Common points at the fields that heads of all kinds have. Only DSpark has a draft vocabulary.
 func (c *Config) Common() headfile.Common {
 	common := c.Config.Common()
 	if c.Variant == dflash2 || c.Variant == domino {
@@ -43,7 +43,7 @@ func Open(h registry.Head, target registry.Target) (*Network, error) {
 	return headfile.Load(h, &kind, target, NewNetwork)
 }
 
-// FileArch is the architecture that a GGUF file names.
+// FileArch returns the architecture that a GGUF file names.
 func (c *Config) FileArch() string { return c.Variant }
 
 // Keys goes through the keys of a GGUF file.
@@ -228,7 +228,7 @@ func asDFlash(data []byte, f *folderConfig, variant string) ([]byte, error) {
 	return json.Marshal(config)
 }
 
-// Place is where a folder has a tensor.
+// Place returns where a folder has a tensor.
 func (c *Config) Place(name, layout string) headfile.Place {
 	if hf, ok := places[name]; ok {
 		return headfile.Place{Name: hf}
@@ -259,7 +259,7 @@ var places = map[string]string{
 	"domino.state.weight": "embed_proj.0.weight", "domino.token.weight": "embed_proj.2.weight",
 }
 
-// Folders says which folders can be written: none of a Domino head.
+// Folders reports which folders can be written: none of a Domino head.
 func (c *Config) Folders() (authors, speculators bool) {
 	if c.Variant == domino {
 		return false, false

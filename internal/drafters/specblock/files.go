@@ -27,10 +27,10 @@ var kind = headfile.Kind{
 
 func init() { headfile.Register(&kind) }
 
-// Kind is that of SpecBlock heads.
+// Kind returns the kind of SpecBlock heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Common points at what heads of all kinds have.
+// Common points at the fields that heads of all kinds have.
 func (c *Config) Common() headfile.Common {
 	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers,
 		TargetWeights: &c.TargetWeights, DraftVocab: &c.DraftVocab,
@@ -43,7 +43,7 @@ func Open(h registry.Head, target registry.Target) (*Network, error) {
 	return headfile.Load(h, &kind, target, NewNetwork)
 }
 
-// FileArch is the architecture that a GGUF file names.
+// FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }
 
 // Keys goes through the keys of a GGUF file. The ways of the released code are false where a file
@@ -135,7 +135,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	return "", nil
 }
 
-// Place is where a folder has a tensor. Matrices that are products of a part of a vector each here
+// Place returns where a folder has a tensor. Matrices that are products of a part of a vector each here
 // are columns of one there.
 func (c *Config) Place(name, _ string) headfile.Place {
 	h := c.Hidden
@@ -166,10 +166,10 @@ func (c *Config) Place(name, _ string) headfile.Place {
 	return headfile.Place{Name: hf}
 }
 
-// Folders says which folders can be written.
+// Folders reports which folders can be written.
 func (*Config) Folders() (authors, speculators bool) { return true, false }
 
-// FolderFields is config.json.
+// FolderFields returns the fields of config.json.
 func (c *Config) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor, _ *model.Config) (map[string]any,
 	string, error) {
 	class := "LlamaForCausalLMSpecBlock"

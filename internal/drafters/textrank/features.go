@@ -1,9 +1,9 @@
-// Package textrank ranks draft tokens by more than a drafter's probabilities: by what followed the
-// same tokens earlier in the text (n-grams), and by the target's logits at nodes off the accepted
-// paths (OffPath). It is the modifier +text.
+// Package textrank ranks draft tokens by more than a drafter's probabilities: also by the tokens that
+// followed the same tokens earlier in the text (n-grams), and by the target's logits at nodes off the
+// accepted paths (OffPath). It is the modifier +text.
 //
-// Every token that one of the sources names has features. A softmax of a weighted sum of them gives
-// its probability.
+// Every token that one of these sources names has features. A softmax over weighted sums of them
+// gives its probability.
 package textrank
 
 import (
@@ -17,7 +17,7 @@ import (
 // features of a candidate token.
 type features struct {
 	token     int32
-	drafter   float32 // temperature · log-probability as the drafter has it (at temperature 0 of the softmax)
+	drafter   float32 // temperature · the drafter's log-probability (at temperature 0 that of the softmax)
 	root      float32 // the square root of that probability
 	rank      float32 // correction of the log-probability by a rank head
 	noise     float32 // temperature · the noise that the target adds for the token
@@ -25,7 +25,7 @@ type features struct {
 	shorter   bool    // a longer n-gram occurred, and the token did not follow it
 	share     float32 // logarithm of the share of the n-gram's occurrences that the token followed
 	latest    bool    // the token followed the latest occurrence of the longest n-gram
-	lastTwice bool    // and the occurrence before
+	lastTwice bool    // and the occurrence before that
 	offPath   bool    // the off-path entry has the token
 	first     bool    // the token is the entry's first
 	gap       float32 // the token's score there less the first's
@@ -37,7 +37,7 @@ type nodeFeatures struct {
 	hasRow bool    // the drafter computed a row for them
 	class  int8    // of the longest n-gram
 	offTop bool    // the path left the drafter's first candidates
-	beyond float32 // log-probability, as the drafter has it, of all tokens that have no features
+	beyond float32 // the drafter's log-probability of all tokens that have no features
 	last   float32 // temperature · score of the drafter's last candidate
 	rank   float32 // features.rank of all tokens beyond
 	agree  int     // agreement with the off-path entry, see agreeAny
@@ -46,7 +46,7 @@ type nodeFeatures struct {
 // N-grams of about the same length predict about as well.
 const matchClasses = 7
 
-// matchClass of 0, 1, 2, 3, 4 to 7, 8 to 15, and more tokens.
+// matchClass returns the class of a length: 0, 1, 2, 3, 4 to 7, 8 to 15, and more tokens.
 func matchClass(length int32) int8 {
 	switch {
 	case length <= 3:
@@ -72,7 +72,7 @@ const (
 // noise are multiplied by it (sample.Candidate).
 func scale(temperature float32) float32 { return max(temperature, 1) }
 
-// Row is what a drafter computed for the tokens below a node.
+// Row has a drafter's results for the tokens below a node.
 type Row struct {
 	// Top are the row's first candidates, as sample.Sampler.Top ranks them.
 	Top   []sample.Candidate
@@ -135,8 +135,8 @@ func (row *Row) rank(list []features) (beyond float32) {
 	return row.Rank[len(row.Rank)-1]
 }
 
-// gather finds the features of the tokens that may follow a context, below a path of which at is
-// the longest n-gram. Those of the row come first. scratch is for rows without a Cache.
+// gather finds the features of the tokens that may follow a context, below a path whose place is
+// place. Those of the row come first. scratch is for rows without a Cache.
 func (x *Text) gather(root int32, place Place, c context, row *Row, offTop bool, list []features,
 	scratch *RowCache) (nodeFeatures, []features) {
 	depth := c.position + 1 - len(x.tokens)
@@ -194,8 +194,8 @@ func (x *Text) gather(root int32, place Place, c context, row *Row, offTop bool,
 	return n, list
 }
 
-// recall adds what followed in texts of the past. Where they agree with the end of the text in more
-// tokens than the text itself does anywhere, it counts as what followed the longest n-gram.
+// recall adds the tokens that followed in past texts. If those texts match the end of the text in more
+// tokens than the text itself does anywhere, they count as the longest n-gram.
 func (x *Text) recall(n *nodeFeatures, place Place, row *Row, list []features, depth int) []features {
 	if place.alive == 0 {
 		return list
@@ -219,7 +219,7 @@ func (x *Text) recall(n *nodeFeatures, place Place, row *Row, list []features, d
 	return list
 }
 
-// follows is the token at a place of the text; the root comes after it.
+// follows returns the token at a place of the text; the root comes after the text.
 func (x *Text) follows(at, root int32) int32 {
 	if int(at) < len(x.tokens) {
 		return x.tokens[at]
@@ -253,5 +253,5 @@ func (x *Text) indexOf(list *[]features, row *Row, token int32, depth int) int {
 	return len(*list) - 1
 }
 
-// rootProb is the square root of a probability, given its logarithm.
+// rootProb returns the square root of a probability, given its logarithm.
 func rootProb(logProb float32) float32 { return float32(math.Exp(float64(logProb) / 2)) }

@@ -46,8 +46,8 @@ func NewModelFrom(start []float32) (*Model, error) {
 	return m, nil
 }
 
-// Learned is the weights in the model's memory: of temperature 0, then of those above. Without a
-// model there are none.
+// Learned returns the weights in the model's memory: those for temperature 0, then those for
+// temperatures above. A nil model has none.
 func (m *Model) Learned() (w [][]float32) {
 	if m == nil {
 		return nil
@@ -58,9 +58,9 @@ func (m *Model) Learned() (w [][]float32) {
 	return w
 }
 
-// neutral are the weights to begin with. Candidates of the drafter have its probabilities, above
-// temperature 0 those of treebuild.CoupledChances; where it computed nothing, an n-gram's continuations
-// have their shares of its occurrences. Off-path logits count nothing until they are learned.
+// neutral returns the initial weights. Candidates of the drafter have its probabilities, above
+// temperature 0 those of treebuild.CoupledChances. If it computed nothing, an n-gram's continuations
+// have their shares of its occurrences. Off-path logits have no effect until their weights are learned.
 func neutral(warm bool) (w Weights) {
 	for i := range calibrate.DepthClasses {
 		w[wDrafterAt+i] = 1
@@ -139,7 +139,7 @@ func (x *Text) observe(t *tree.Tree, r *draft.Rows) {
 // gradients (Adagrad).
 const learnRate = 0.15
 
-// learn is a gradient step of the log-likelihood of the target's choice.
+// learn takes a gradient step on the log-likelihood of the target's choice.
 func (m *learned) learn(n *nodeFeatures, list []features, choice int32, s *Scratch) {
 	s.logits = m.w.logits(n, list, s.logits)
 	norm := simd.LogSumExp(s.logits)

@@ -15,16 +15,16 @@ import (
 
 // OffPath keeps the target's first candidates at nodes off the accepted paths of a sequence's last
 // trees, at positions that the text has yet to reach. The pass that verified the tree has computed
-// them in any case. Where the text comes to such a position with the same token, the target mostly
-// chooses as it did there: nearly the same text precedes it, and the same noise is added. The more
-// of the tokens before agree, the more often it does.
+// them anyway. If the text reaches such a position with the same token, the target mostly chooses as
+// it did there: nearly the same text precedes it, and the same noise is added. The more preceding
+// tokens agree, the more often it does.
 type OffPath struct {
 	entries []offPathEntry
 	pool    []sample.Candidate // offPathKept of each entry
 	old     int                // entries before the last Learn
 }
 
-// offPathEntry is what the target computed at a node.
+// offPathEntry is the target's result at a node.
 type offPathEntry struct {
 	position int
 	token    [contextMost]int32 // the node's, and those before it; -1 where the tree had none
@@ -41,9 +41,9 @@ const (
 // position; else it is the number of tokens that agree, 0 where there is no entry.
 const agreeAny = contextMost + 1
 
-// Learn takes in rows that were committed, the first at a position, and returns how many nodes of
-// the tree are at positions to come. Rank is to be called with each number below that, on any
-// goroutines, while the rows' Pass lasts.
+// Learn takes in committed rows, the first of them at a position, and returns how many nodes of the
+// tree are at later positions. The caller then calls Rank with each number below that, on any
+// goroutines, while the rows' Pass is valid.
 func (a *OffPath) Learn(r *draft.Rows, root int) (fresh int) {
 	end := root + len(r.Tokens)
 	n := 0
@@ -94,7 +94,7 @@ type context struct {
 	tokens   [contextMost]int32
 }
 
-// contextOf is that of a node of a tree whose root follows the text.
+// contextOf returns the context of a node of a tree whose root follows the text.
 func (x *Text) contextOf(t *tree.Tree, node int) context {
 	c := context{position: len(x.tokens) + int(t.Depth[node])}
 	up := int32(node)
@@ -108,7 +108,7 @@ func (x *Text) contextOf(t *tree.Tree, node int) context {
 	return c
 }
 
-// contextAlong is that of the last token of a path that follows the text.
+// contextAlong returns the context of the last token of a path that follows the text.
 func (x *Text) contextAlong(path []int32) context {
 	c := context{position: len(x.tokens) + len(path) - 1}
 	for i := range c.tokens {
@@ -121,7 +121,7 @@ func (x *Text) contextAlong(path []int32) context {
 	return c
 }
 
-// before is the token at a position of the text.
+// before returns the token at a position of the text.
 func (x *Text) before(at int) int32 {
 	if at < 0 || at >= len(x.tokens) {
 		return -2

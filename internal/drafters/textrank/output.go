@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Output is a row of logits that a drafter's head computed.
+// Output is a row of logits from a drafter's head.
 type Output struct {
 	Logits []float32
 	List   *shortlist.List // of whose tokens they are; nil: of all that the head has
@@ -37,10 +37,10 @@ func (o *Output) above(token, other int32) (difference float32, known bool) {
 	return o.Logits[a] - o.Logits[b], true
 }
 
-// Logit is that of a token which the head computed.
+// Logit returns the logit of a token for which the head computed one.
 func (o *Output) Logit(token int32) float32 { return o.Logits[o.place(token)] }
 
-// place is where the logit of a token is, -1 where there is none.
+// place returns where the logit of a token is, or -1.
 func (o *Output) place(token int32) int {
 	switch {
 	case o.List != nil:

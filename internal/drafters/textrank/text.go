@@ -1,4 +1,4 @@
-// What is known of a sequence's text, and trees built by it.
+// Texts: what is known about a sequence's text, and trees built from it.
 
 package textrank
 
@@ -43,7 +43,7 @@ func NewText(p *sample.Params, m *Model, memory draft.Memory) *Text {
 	}
 }
 
-// learn takes in tokens that were committed.
+// learn takes in committed tokens.
 func (x *Text) learn(tokens []int32) {
 	x.automaton.Grow(len(tokens))
 	for _, token := range tokens {
@@ -60,11 +60,11 @@ type Place struct {
 	depth int16 // of the path, the root included; 0: there is none
 }
 
-// End is the place of the whole text.
+// End returns the place of the whole text.
 func (x *Text) End() Place { return Place{Place: x.automaton.End()} }
 
-// Match is the place that a token leads to from another. The first token after the text is the root
-// of a tree: it is asked for before others, on one goroutine.
+// Match returns the place that a token leads to from another. The first token after the text is the
+// root of a tree: call Match for it before others, on one goroutine.
 func (x *Text) Match(from Place, token int32) Place {
 	to := Place{Place: x.automaton.Match(from.Place, token), depth: from.depth + 1}
 	if from.depth > 0 {
@@ -77,13 +77,13 @@ func (x *Text) Match(from Place, token int32) Place {
 	return to
 }
 
-// CandidatesMost bounds the candidates below a node.
+// CandidatesMost is the most candidates below a node.
 const CandidatesMost = 24
 
-// Candidates ranks what may follow a node of a tree, the most probable first, in the memory of dst,
-// which has room for CandidatesMost. The node's path ends at a place of the text. Where there is a
+// Candidates ranks the candidates below a node of a tree, the most probable first, in the memory of
+// dst, which has room for CandidatesMost. The node's path ends at a place of the text. If there is a
 // row, its features are kept for learning, if Keep has made room for the node. Many goroutines may
-// ask at once, about different nodes, each with scratch of its own.
+// call it at once, for different nodes, each with its own scratch.
 func (x *Text) Candidates(dst []sample.Candidate, t *tree.Tree, node int, at Place, row *Row, offTop bool,
 	s *Scratch) []sample.Candidate {
 	var n nodeFeatures
