@@ -1,4 +1,4 @@
-// Package suffix knows where the strings of a text occurred in it, and what followed: a suffix
+// Package suffix finds where strings of a text occurred in it, and what followed, with a suffix
 // automaton that grows with the text.
 package suffix
 
@@ -24,15 +24,15 @@ type Automaton struct {
 	n    int32 // its length
 }
 
-// Edge leads from a state to the one of its strings with the token after them.
+// Edge leads from a state to the state of its strings followed by the token.
 type Edge struct{ From, Token, To, next int32 }
 
-// Place is the longest suffix of something that is in the text: the state it belongs to, 0 for none, and its length.
+// Place is the longest suffix of a string that is in the text: the state it belongs to, 0 for none, and its length.
 type Place struct{ State, Length int32 }
 
-// touchMost bounds how many suffixes of the text a new token is counted for, from the longest
-// down: in text that repeats one token the suffixes that occurred before are as many as the text is long.
-// Counts of shorter ones are then too low, which matters to nobody: longer matches are preferred.
+// touchMost limits how many suffixes of the text a new token is counted for, from the longest down:
+// in a text that repeats one token, as many suffixes occurred before as the text has tokens. Counts of
+// shorter ones are then too low, which does not matter: longer matches are preferred.
 const touchMost = 48
 
 // New returns the automaton of the empty text.
@@ -43,24 +43,24 @@ func New() *Automaton {
 	return a
 }
 
-// Len is the length of the text.
+// Len returns the length of the text.
 func (a *Automaton) Len() int { return int(a.n) }
 
-// End is the whole text, as a match.
+// End returns the whole text as a match.
 func (a *Automaton) End() Place { return Place{a.tail, a.n} }
 
-// Length is that of the longest string of a state.
+// Length returns the length of a state's longest string.
 func (a *Automaton) Length(s int32) int32 { return a.length[s] }
 
-// Count is at how many places the strings of a state end.
+// Count returns at how many places a state's strings end.
 func (a *Automaton) Count(s int32) int32 { return a.count[s] }
 
-// Last is where they end latest, as the length of the text up to there, and before that: 0 where they do not.
+// Last returns the latest place where they end, as the length of the text up to there, and the one before; 0 if none.
 func (a *Automaton) Last(s int32) (last, before int32) { return a.last[s], a.before[s] }
 
-// After goes through the edges of a state, the one made last first, and looks at no more than most.
-// It leaves out the tokens that follow the strings of another state too, of a longer match; -1:
-// there is none.
+// After yields the edges of a state, the one made last first, and considers no more than most. It
+// leaves out tokens that also follow the strings of longer, the state of a longer match; -1: there is
+// none.
 func (a *Automaton) After(s, longer int32, most int) iter.Seq[Edge] {
 	return func(yield func(Edge) bool) {
 		e := a.head[s]
@@ -74,7 +74,7 @@ func (a *Automaton) After(s, longer int32, most int) iter.Seq[Edge] {
 	}
 }
 
-// Shorter is the longest suffix of a match that occurred at more places.
+// Shorter returns the longest suffix of a match that occurred at more places.
 func (a *Automaton) Shorter(p Place) Place {
 	p.State = a.link[p.State]
 	if p.State > 0 {
@@ -101,7 +101,7 @@ func (a *Automaton) state(length int32) int32 {
 	return int32(len(a.link) - 1)
 }
 
-// slot is the place in the table of the edge from state s by token, or the empty place where it belongs.
+// slot returns the place in the table of the edge from state s by token, or the empty place where it belongs.
 func (a *Automaton) slot(s, token int32) int {
 	mask := len(a.table) - 1
 	h := (uint64(uint32(s))<<32 | uint64(uint32(token))) * 0x9e3779b97f4a7c15
@@ -113,7 +113,7 @@ func (a *Automaton) slot(s, token int32) int {
 	}
 }
 
-// Next is the state after token, -1 where there is none.
+// Next returns the state after token, or -1.
 func (a *Automaton) Next(s, token int32) int32 {
 	if e := a.table[a.slot(s, token)] - 1; e >= 0 {
 		return a.edges[e].To
@@ -143,7 +143,7 @@ func (a *Automaton) Extend(token int32) {
 	}
 	if p >= 0 {
 		q := a.Next(p, token)
-		if a.length[p]+1 < a.length[q] { // q's longer strings do not end here: part them from the shorter ones
+		if a.length[p]+1 < a.length[q] { // q's longer strings do not end here: separate them from the shorter ones
 			q = a.part(p, q, token)
 		}
 		a.link[cur] = q
@@ -178,7 +178,7 @@ func (a *Automaton) part(p, q, token int32) int32 {
 	return c
 }
 
-// Match is the longest suffix of from's match and token that is in the text.
+// Match returns the longest suffix of from's match followed by token that is in the text.
 func (a *Automaton) Match(from Place, token int32) Place {
 	for p, n := from.State, from.Length; ; n = a.length[p] {
 		if s := a.Next(p, token); s >= 0 {

@@ -4,13 +4,13 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// Recalled is what a memory knows of the end of a text: places of past texts, and which of them go
-// on as a path of a tree does. Its zero value knows nothing.
+// Recalled has a memory's matches for the end of a text: places of past texts, and which of them
+// continue like a path of a tree. Its zero value has none.
 type Recalled struct {
 	matches []draft.Match
 }
 
-// Alive says which matches a path follows, by their numbers as bits.
+// Alive is the set of matches that a path follows, with their numbers as bits.
 type Alive uint16
 
 const (
@@ -18,7 +18,7 @@ const (
 	recalledLeast = 3  // tokens of a match: shorter ones are in every text
 )
 
-// Find looks up the end of a text, and returns all that match.
+// Find looks up the end of a text, and returns all matches.
 func (r *Recalled) Find(m draft.Memory, text []int32) Alive {
 	r.matches = r.matches[:0]
 	if m != nil {
@@ -27,7 +27,7 @@ func (r *Recalled) Find(m draft.Memory, text []int32) Alive {
 	return Alive(1<<len(r.matches) - 1)
 }
 
-// Follow is those matches that go on with a token, which is at a depth below the end of the text, from 1.
+// Follow returns the matches that continue with a token, which is at a depth below the end of the text, from 1.
 func (r *Recalled) Follow(alive Alive, depth int, token int32) Alive {
 	for i, m := range r.matches {
 		if alive>>i&1 != 0 && (len(m.Next) < depth || m.Next[depth-1] != token) {
@@ -41,12 +41,12 @@ func (r *Recalled) Follow(alive Alive, depth int, token int32) Alive {
 type Continuation struct {
 	Token int32
 	Count int  // of the matches
-	First bool // the longest match, the newest of these, goes on with it
+	First bool // the longest match, or the newest of the longest, continues with it
 }
 
-// Next appends what comes at a depth below the end of the text where matches are followed, those of
-// longer and newer matches first, and returns the length of the longest of them, the path included,
-// and how many there are.
+// Next appends the tokens of followed matches at a depth below the end of the text, those of longer
+// and newer matches first. It also returns the length of the longest match, the path included, and
+// how many there are.
 func (r *Recalled) Next(dst []Continuation, alive Alive, depth int) (list []Continuation, length, matches int) {
 	from := len(dst)
 next:

@@ -15,24 +15,24 @@ import (
 	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
-// segment is texts in the order of Add, and their tokens sorted by what stands before them.
+// segment has texts in the order of Add, and their tokens sorted by the tokens before them.
 //
-// Sorted like that, the tokens that followed the longest match of a text's end stand beside the
-// place where the end itself would stand: one binary search finds them.
+// In that order, the tokens that followed the longest match of a text's end are next to the place
+// where the end itself would be: one binary search finds them.
 type segment struct {
 	from, to int64    // numbers of its texts: [from, to)
 	tokens   []int32  // of each text: the context, the text, and end
 	filed    bool     // it need not be merged with newer ones to become a file
-	order    []uint32 // places in tokens of the texts' tokens, by the tokens before them, the nearest first
+	order    []uint32 // places of the texts' tokens in tokens, sorted by the tokens before them, the nearest first
 }
 
-// words is the segment's size in words of 4 bytes.
+// words returns the segment's size in words of 4 bytes.
 func (s *segment) words() int { return len(s.tokens) + len(s.order) }
 
-// end stands after each text; no token is like it, and it sorts before all.
+// end follows each text; no token equals it, and it sorts before all of them.
 const end = -1
 
-// newSegment sorts one text. The first context tokens of it are there to be matched only.
+// newSegment sorts one text. Its first context tokens are only there to be matched.
 func newSegment(number int64, text []int32, context int) *segment {
 	s := &segment{from: number, to: number + 1, tokens: append(slices.Clip(text), end),
 		order: make([]uint32, len(text)-context)}
@@ -45,7 +45,7 @@ func newSegment(number int64, text []int32, context int) *segment {
 	return s
 }
 
-// compare compares two texts from their ends, MatchMost tokens at most.
+// compare compares two texts from their ends, at most MatchMost tokens.
 func compare(a, b []int32) int {
 	for d := 1; d <= MatchMost; d++ {
 		x, y := int32(end), int32(end)
@@ -65,7 +65,7 @@ func compare(a, b []int32) int {
 	return 0
 }
 
-// common is the number of tokens at the ends of both texts that are the same, MatchMost at most.
+// common returns the number of tokens at the ends of both texts that are the same, at most MatchMost.
 func common(a, b []int32) int {
 	n := min(len(a), len(b), MatchMost)
 	for d := range n {
@@ -100,8 +100,8 @@ func merge(a, b *segment) *segment {
 	return s
 }
 
-// match appends the places whose longest match with the end of text is the longest: most at most,
-// of least tokens or more.
+// match appends the places whose match with the end of text is the longest: at most most of them, of
+// least tokens or more.
 func (s *segment) match(dst []draft.Match, text []int32, least, most int) []draft.Match {
 	high, _ := slices.BinarySearchFunc(s.order, text, func(p uint32, text []int32) int { return compare(s.tokens[:p], text) })
 	low := high - 1
@@ -126,7 +126,7 @@ func (s *segment) match(dst []draft.Match, text []int32, least, most int) []draf
 	return dst
 }
 
-// at is the match of place i of the order.
+// at returns the match of place i of the order.
 func (s *segment) at(i, length int) draft.Match {
 	p := int(s.order[i])
 	next := s.tokens[p:min(p+NextMost, len(s.tokens))]
@@ -141,7 +141,7 @@ const magic = "grovemem"
 
 var checksums = crc32.MakeTable(crc32.Castagnoli)
 
-// suffix is how the names of segments' files end.
+// suffix ends the names of segments' files.
 const suffix = ".segment"
 
 func (s *segment) path(dir string) string {

@@ -1,13 +1,13 @@
-// Package textstore keeps the texts of past requests, and finds what followed the same tokens there
-// as at the end of another text: drafts that take no network (compare SuffixDecoding, arXiv
+// Package textstore keeps the texts of past requests, and finds the tokens that followed the last
+// tokens of another text there: drafts that need no network (compare SuffixDecoding, arXiv
 // 2411.04975, and REST, arXiv 2311.08252).
 //
-// A store is a few segments of sorted texts, each about twice as long as the next newer one. A new
-// text is a segment of its own; neighbours are merged in the background. Where the store is too
-// large, the oldest segment goes.
+// A store has a few segments of sorted texts, each about twice as long as the next newer one. A new
+// text is a segment of its own; neighbours are merged in the background. When the store is too
+// large, the oldest segment is dropped.
 //
 // Segments are files, written whole. Texts that are in none yet are in a log, to which Add appends.
-// So after a crash nothing is lost but a text that was being added.
+// So a crash loses nothing except a text that was being added.
 package textstore
 
 import (
@@ -32,20 +32,20 @@ import (
 )
 
 const (
-	// MatchMost is the length of the longest match that is told from longer ones, in tokens.
+	// MatchMost is the length in tokens beyond which matches are not distinguished.
 	MatchMost = 32
 
 	// NextMost is how many tokens after a match are returned.
 	NextMost = 64
 
-	// DefaultTokens is how many tokens a store keeps: about 80 MB of memory and as much of a disk.
+	// DefaultTokens is how many tokens a store keeps by default: about 80 MB of memory and of disk.
 	DefaultTokens = 10_000_000
 
-	// A segment of so many tokens, or more, is a file, in a small store also one of largestShare. The
-	// others are in the log.
+	// A segment of at least so many tokens is a file, and in a small store also one of largestShare.
+	// The others are in the log.
 	fileTokens = 1 << 16
 
-	// Segments are not merged to more than this share of the store, so that little is lost when the oldest goes.
+	// Segments are not merged to more than this share of the store: little is lost when the oldest is dropped.
 	largestShare = 8
 
 	// tokenWords is the size of a token in words of 4 bytes: the token, and its place in the order.
@@ -73,7 +73,7 @@ type Store struct {
 	err    error // of the worker
 }
 
-// text is one that is in no segment yet.
+// text is a text that is in no segment yet.
 type text struct {
 	number  int64
 	tokens  []int32
@@ -93,7 +93,7 @@ func Open(dir string, tokens int) (*Store, error) {
 	if dir == "" {
 		return s, nil
 	}
-	err := os.MkdirAll(dir, 0o700) // texts tell what was said
+	err := os.MkdirAll(dir, 0o700) // private: the texts of requests
 	if err == nil {
 		s.lock, err = filelock.Take(filepath.Join(dir, "lock"))
 	}
@@ -152,7 +152,7 @@ func (s *Store) load() error {
 	return s.readLog()
 }
 
-// logPath is the file of the texts that are in no segment's file.
+// logPath returns the file of the texts that are in no segment's file.
 func (s *Store) logPath() string { return filepath.Join(s.dir, "log") }
 
 // readLog takes in the texts of the log, up to the first that is not whole.
@@ -185,7 +185,7 @@ func (s *Store) readLog() error {
 	return err
 }
 
-// append writes a text as the log has it: number, length of the context, length, tokens, and a checksum of these.
+// append appends a text in the log's format: number, length of the context, length, tokens, and a checksum of these.
 func (t *text) append(b []byte) []byte {
 	from := len(b)
 	b = binary.LittleEndian.AppendUint64(b, uint64(t.number))
@@ -223,7 +223,7 @@ func readText(r io.Reader) (t text, size int, err error) {
 	return t, len(b), nil
 }
 
-// textMost is the longest text that is kept whole; of longer ones the end is kept.
+// textMost is the longest text that is kept whole; only the end of longer ones is kept.
 const textMost = 1 << 20
 
 // Add keeps a text. context are the tokens before it, of which the last MatchMost are kept to be
@@ -255,7 +255,7 @@ func (s *Store) Add(context, tokens []int32) error {
 	return s.err
 }
 
-// takeBack drops the last n bytes of the log, a part of a text: texts behind it would never be read.
+// takeBack drops the last n bytes of the log, a part of a text: texts after it would never be read.
 func (s *Store) takeBack(n int) error {
 	end, err := s.log.Seek(int64(-n), io.SeekEnd)
 	if err == nil {
@@ -283,7 +283,7 @@ func (s *Store) work() {
 	s.idle.Broadcast()
 }
 
-// take puts a segment behind the others, merges neighbours of about the same size, and drops the
+// take puts a segment after the others, merges neighbours of about the same size, and drops the
 // oldest while there are too many tokens. Only the worker calls it.
 func (s *Store) take(p *segment) (err error) {
 	list := append(slices.Clone(*s.segments.Load()), p)
@@ -333,14 +333,14 @@ func (s *Store) take(p *segment) (err error) {
 	return err
 }
 
-// fileWords is the least size of a segment that is a file.
+// fileWords returns the least size of a segment that is a file.
 func (s *Store) fileWords() int { return min(tokenWords*fileTokens, s.words/largestShare) }
 
-// cutLog leaves the texts from a number on in the log: those that the worker has not seen.
+// cutLog keeps only the texts from a number on in the log: those that the worker has not seen.
 func (s *Store) cutLog(from int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.log.Close() // some systems replace no file that is open
+	_ = s.log.Close() // some systems cannot replace an open file
 	err := atomicfile.Write(s.logPath(), func(w io.Writer) error {
 		for _, t := range s.queue {
 			if _, err := w.Write(t.append(nil)); t.number < from || err != nil {
@@ -356,8 +356,8 @@ func (s *Store) cutLog(from int64) error {
 	return errors.Join(err, failed)
 }
 
-// Matches appends to dst the places that match the end of text in the most tokens, of least tokens
-// or more: the longest matches first, of equal ones the newest first, most at most.
+// Matches appends to dst the places that match the end of text in the most tokens, in least tokens or
+// more: the longest matches first, of equal ones the newest first, and at most most.
 func (s *Store) Matches(dst []draft.Match, text []int32, least, most int) []draft.Match {
 	list, from := *s.segments.Load(), len(dst)
 	for i := len(list) - 1; i >= 0; i-- {
@@ -367,7 +367,7 @@ func (s *Store) Matches(dst []draft.Match, text []int32, least, most int) []draf
 	return dst[:min(len(dst), from+most)]
 }
 
-// Tokens is how many tokens can be found.
+// Tokens returns how many tokens can be found.
 func (s *Store) Tokens() (n int) {
 	for _, p := range *s.segments.Load() {
 		n += len(p.order)
@@ -375,7 +375,7 @@ func (s *Store) Tokens() (n int) {
 	return n
 }
 
-// Bytes is the memory that the texts take.
+// Bytes returns the memory that the texts take.
 func (s *Store) Bytes() (n int) {
 	for _, p := range *s.segments.Load() {
 		n += 4 * p.words()
@@ -383,7 +383,7 @@ func (s *Store) Bytes() (n int) {
 	return n
 }
 
-// Wait returns when all texts that were added can be found, with the error that keeps texts from being added.
+// Wait returns when all added texts can be found, with the error, if any, that prevents texts from being added.
 func (s *Store) Wait() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -393,7 +393,7 @@ func (s *Store) Wait() error {
 	return s.err
 }
 
-// Close waits for texts that are being added, and gives the folder back.
+// Close waits for texts that are being added, and releases the folder.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	closed := s.closed
