@@ -47,7 +47,7 @@ type Request struct {
 	Predicted []int32      // text that much of the output is expected to repeat; see draft.Options
 	Memory    draft.Memory // past texts that the output may repeat too; may be nil
 
-	// Cache, if not nil, already holds rows of the prompt's beginning, and stays the caller's. The target must have made
+	// Cache, if not nil, already has rows of the prompt's beginning, and stays the caller's. The target must have made
 	// it. Kept is what the drafter computed of a text that begins like the prompt (Sequence.Keep). It stays the
 	// caller's too. Without it the last of those rows are computed again if the drafter needs them.
 	Cache Cache

@@ -46,7 +46,7 @@ type Model interface {
 	// Follow makes the next Run do phases between the rows' outputs and their logits. It is called only
 	// if there is a router.
 	Follow(phases []par.Phase)
-	// Run computes the rows. Logits returns those of the k-th asked row of the i-th sequence: of its list if it has one.
+	// Run computes the rows. Logits returns those of the i-th sequence's k-th asked row: of its list if it has one.
 	Run(ctx context.Context) error
 	Logits(i, k int) []float32
 }

@@ -39,7 +39,7 @@ type slot struct {
 // Study says how a batch is learned.
 type Study struct {
 	Last bool // only the last part learns
-	// learn only from rejected places; otherwise from all places that the drafter looked at and whose next token is known
+	// learn only from rejected places; otherwise from all that the drafter looked at and whose next token is known
 	Rejected bool
 	Keep     float32 // weight of the divergence from the original head: KL(now ‖ first), SpecBlock §3.4
 	Gamma    float64 // the k-th place below a root has the weight exp(−(k−1)/Gamma); 0: all have the same
