@@ -17,7 +17,7 @@ func TestEagleRecipeRefuses(t *testing.T) {
 		map[string]func(r *Recipe){
 			"no block 2":          func(r *Recipe) { r.From = []int{2} },
 			"EAGLE version":       func(r *Recipe) { r.Version = 1 },
-			"the last alone":      func(r *Recipe) { r.Version = 2 },
+			"only the last":       func(r *Recipe) { r.Version = 2 },
 			"whole blocks":        func(r *Recipe) { r.FFN = 48 },
 			"tapped layers":       func(r *Recipe) { r.Taps = []int{1, 3} },
 			"precision":           func(r *Recipe) { r.Precision = "f16" },
