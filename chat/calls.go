@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/internal/callform"
 )
@@ -46,7 +47,8 @@ func (l *Layout) findCallForm() (*CallForm, error) {
 		return &CallForm{form}, nil
 	}
 	ways := []string{"calls"}
-	if slices.Contains(l.control, "<|tool_call_start|>") {
+	lists := slices.ContainsFunc(l.templates, func(t named) bool { return strings.Contains(t.source, "tools") })
+	if lists && slices.Contains(l.control, "<|tool_call_start|>") {
 		ways = []string{lfmCalls, "calls"}
 	}
 	for _, calls := range ways {

@@ -206,6 +206,13 @@ func TestCallsOfLFM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	other, err := Parse(l.tok, source[strings.Index(source, "{% for m"):]) // which lists no tools
+	if err != nil {
+		t.Fatal(err)
+	}
+	if form, err := other.CallForm(); err != nil || !form.form.Generic {
+		t.Errorf("without tools: form %+v, %v", form, err)
+	}
 	form, err := l.CallForm()
 	if err != nil || form.form.Generic {
 		t.Fatalf("form %+v, %v", form, err)

@@ -32,8 +32,9 @@ type reader struct {
 	form      *callform.Form
 	calling   bool // the answer is calls alone
 	marks     callform.Marks
-	reasoning bool // the answer may begin with it
-	verbatim  bool // reasoning and its marks are content
+	opens     string // a call, which also ends reasoning
+	reasoning bool   // the answer may begin with it
+	verbatim  bool   // reasoning and its marks are content
 	state     readerState
 	trim      bool // spaces at the beginning of the content are left out
 	held      string
@@ -64,6 +65,7 @@ func (c *call) newReader() *reader {
 	}
 	if t := c.request.Tools; t != nil {
 		r.form = callform.Of(t.Form)
+		r.opens = r.form.Opens()
 		r.calling = t.Required
 		form := *r.form
 		if c.request.JSONSchema+c.request.Regex != "" { // calls stand in the place of such an answer, not behind it
@@ -128,7 +130,7 @@ func (r *reader) step(p *parts, done bool) bool {
 	case atBeginning:
 		return r.begin(done)
 	case inReasoning:
-		text, mark, rest, found := r.marks.Cut(r.held, r.form.Opens())
+		text, mark, rest, found := r.marks.Cut(r.held, r.opens)
 		if done && !found {
 			text += rest
 			rest = ""

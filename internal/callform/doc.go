@@ -19,9 +19,9 @@ type Marks struct{ Begin, End string }
 var AllMarks = []Marks{{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}, {"<seed:think>", "</seed:think>"},
 	{"<|channel>thought\n", "<channel|>"}, Channels}
 
-// Cut parts a text that begins as reasoning at its end: the mark End, or where a call begins within it, which models
-// write that leave out the mark at times. opens is Form.Opens, or empty; a call stays in rest. Where the reasoning has
-// not ended, rest is what may turn out to be its end.
+// Cut splits a text that begins with reasoning at the end of the reasoning: at the mark End, or at a call, since some
+// models sometimes omit the mark. opens is Form.Opens, or empty; rest begins with the call. If the reasoning has not
+// ended, rest is the part that may still become its end.
 func (m Marks) Cut(text, opens string) (thought, mark, rest string, ended bool) {
 	at := strings.Index(text, m.End)
 	mark = m.End

@@ -178,12 +178,9 @@ func (t Text) Mark() string {
 	return text
 }
 
-// Opens is the text by which a call within reasoning is told: After up to an id. It is empty where that has neither a
-// token nor a tag, which reasoning may have as well, and for no form.
+// Opens returns the text that marks the beginning of a call within reasoning: After up to an id. It is empty
+// if After begins with neither a token nor a tag, since reasoning may then contain the same text.
 func (f *Form) Opens() string {
-	if f == nil {
-		return ""
-	}
 	if mark := f.After.Mark(); mark == "" || f.After[0].Kind != Token && mark[0] != '<' && mark[0] != '[' {
 		return ""
 	}

@@ -200,7 +200,7 @@ func (s *Source) readTools() (g *grammar, root int, within *expr, err error) {
 	calls, behind := alt(), alt()
 	within = nothing()
 	var marks []string
-	made := map[string]*expr{} // calls, by what stands behind their names
+	made := map[string]*expr{} // calls by the text after their names
 	for _, f := range f.Ways() {
 		if len(s.Tools) == 0 {
 			break
@@ -227,9 +227,9 @@ func (s *Source) readTools() (g *grammar, root int, within *expr, err error) {
 		calls.kids = append(calls.kids, seq(space(2), g.callText(f.First), one, rest))
 		behind.kids = append(behind.kids, seq(g.callText(f.After), one, rest))
 		marks = append(marks, f.After.Mark())
-		if len(marks) == 1 && f.Opens() != "" {
-			within = behind.kids[0]
-		}
+	}
+	if len(behind.kids) > 0 && f.Opens() != "" {
+		within = behind.kids[0]
 	}
 	var text *expr
 	c.notation = callform.JSON

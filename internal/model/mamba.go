@@ -89,17 +89,15 @@ func writeMambaKeys(c *Config, set func(string, any)) {
 // mambaParts returns the parts of a layer of Mamba-2, whose names in folders begin with prefix.
 func mambaParts(prefix string, when func(c *Config, layer int) bool) []part {
 	normed := func(c *Config, layer int) bool { return !c.Mamba.Plain && (when == nil || when(c, layer)) }
-	list := only(when,
+	return slices.Concat(only(when,
 		part{name: "ssm_in", folder: prefix + "in_proj", out: mambaIn, in: hidden},
 		part{name: "ssm_conv1d", folder: prefix + "conv1d", out: mambaChannels, in: kernel, conv: true},
 		part{name: "ssm_dt", ending: ".bias", folder: prefix + "dt_bias", out: mambaHeads, bare: true, param: true},
 		part{name: "ssm_a", whole: true, folder: prefix + "A_log", out: mambaHeads, in: one, bare: true,
 			flat: true, decay: true},
-		part{name: "ssm_d", whole: true, folder: prefix + "D", out: mambaHeads, in: one, bare: true, flat: true},
-		part{name: "ssm_norm", folder: prefix + "norm", out: mambaGroups, in: mambaGroup, flat: true},
-		part{name: "ssm_out", folder: prefix + "out_proj", out: hidden, in: mambaInner})
-	list[len(list)-2].when = normed
-	return list
+		part{name: "ssm_d", whole: true, folder: prefix + "D", out: mambaHeads, in: one, bare: true, flat: true}),
+		only(normed, part{name: "ssm_norm", folder: prefix + "norm", out: mambaGroups, in: mambaGroup, flat: true}),
+		only(when, part{name: "ssm_out", folder: prefix + "out_proj", out: hidden, in: mambaInner}))
 }
 
 // mamba builds a layer of Mamba-2.
