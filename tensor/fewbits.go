@@ -134,7 +134,10 @@ func decodeIQ4XS(src []byte, dst []float32) {
 func decodeQ3K(src []byte, dst []float32) {
 	d := half(src[108:])
 	for e := range dst {
-		dst[e] = d * float32(numtype.Q3Scale(src, e/16)) * float32(numtype.Q3Element(src, e))
+		q := int(src[32+e/128*32+e%32]>>(e/32%4*2)&3|src[e%32]>>(e/32)&1<<2) - 4
+		b := e / 16
+		s := int(src[96+b%8]>>(b/8*4)&15|src[104+b%4]>>(b/4*2)&3<<4) - 32
+		dst[e] = d * float32(s) * float32(q)
 	}
 }
 

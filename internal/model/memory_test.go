@@ -28,7 +28,8 @@ var memoryOver = []struct {
 	{tensor.F32, 1.01}, {tensor.F16, 1.01}, {tensor.BF16, 1.01}, {tensor.Q8_0, 1.01},
 	{tensor.Q6_K, 1.01}, {tensor.Q5_K, 1.03}, {tensor.Q4_K, 1.04},
 	{tensor.Q5_1, 1.01}, {tensor.Q5_0, 1.01}, {tensor.Q4_1, 1.01}, {tensor.Q4_0, 1.01},
-	{tensor.MXFP4, 1.07}, {tensor.IQ4_NL, 1.01}, {numtype.Q3_K, 1.93}, {numtype.IQ4_XS, 1.07}, {numtype.Q2_K, 6.15},
+	{tensor.MXFP4, 1.07}, {tensor.IQ4_NL, 1.01}, {numtype.IQ4_XS, 1.07},
+	{numtype.Q3_K, 1.04}, {numtype.Q2_K, 1.01},
 }
 
 // writeTyped writes a model whose matrices are zeros of any type that grove reads, and returns its

@@ -25,6 +25,8 @@ var productTypes = map[tensor.Type]gemm.Type{
 	tensor.Q4_K:   gemm.Q4_K,
 	tensor.Q5_K:   gemm.Q5_K,
 	tensor.Q6_K:   gemm.Q6_K,
+	numtype.Q2_K:  gemm.Q2_K,
+	numtype.Q3_K:  gemm.Q3_K,
 
 	numtype.IQ1_S:   gemm.IQ1_S,
 	numtype.IQ1_M:   gemm.IQ1_M,

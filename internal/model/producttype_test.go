@@ -18,7 +18,7 @@ import (
 // Whatever bits a file of any type holds, what is multiplied are the numbers that they encode, to the bit.
 func TestLoadingLosesNothing(t *testing.T) {
 	types := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1,
-		tensor.Q8_0, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K,
+		tensor.Q8_0, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K, numtype.Q2_K, numtype.Q3_K,
 		numtype.IQ1_S, numtype.IQ1_M, numtype.IQ2_XXS, numtype.IQ2_XS, numtype.IQ2_S, numtype.IQ3_XXS, numtype.IQ3_S,
 		numtype.TQ1_0, numtype.TQ2_0, numtype.Q1_0, numtype.Q2_0}
 	pool := par.New(2)
@@ -40,7 +40,8 @@ func TestLoadingLosesNothing(t *testing.T) {
 		for b := 0; b < len(x.Data); b += bytes { // scales that are numbers: zero, subnormal, ordinary, negative
 			for _, at := range map[tensor.Type][]int{tensor.F16: {0}, tensor.BF16: {0}, tensor.Q4_0: {0}, tensor.Q5_0: {0},
 				tensor.Q8_0: {0}, tensor.Q4_1: {0, 2},
-				tensor.Q5_1: {0, 2}, tensor.Q4_K: {0, 2}, tensor.Q5_K: {0, 2}, tensor.Q6_K: {208}}[typ] {
+				tensor.Q5_1: {0, 2}, tensor.Q4_K: {0, 2}, tensor.Q5_K: {0, 2}, tensor.Q6_K: {208},
+				numtype.Q2_K: {80, 82}, numtype.Q3_K: {108}}[typ] {
 				binary.LittleEndian.PutUint16(x.Data[b+at:], num.ToF16(float32(r.NormFloat64()*math.Ldexp(1, r.IntN(40)-28))))
 			}
 		}

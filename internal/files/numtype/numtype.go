@@ -69,14 +69,3 @@ func CountElements(shape []int) (int, error) {
 func IQ4Scale(src []byte, b int) int {
 	return int(src[4+b/2]>>(4*(b%2))&15|byte(binary.LittleEndian.Uint16(src[2:])>>(2*b)&3)<<4) - 32
 }
-
-// Q3Element returns the integer of an element in a block of Q3_K.
-func Q3Element(src []byte, e int) int {
-	return int(src[32+e/128*32+e%32]>>(e/32%4*2)&3|src[e%32]>>(e/32)&1<<2) - 4
-}
-
-// Q3Scale returns the scale of 16 elements in a block of Q3_K.
-func Q3Scale(src []byte, b int) int {
-	s := src[96:108]
-	return int(s[b%8]>>(b/8*4)&15|s[8+b%4]>>(b/4*2)&3<<4) - 32
-}

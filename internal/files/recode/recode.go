@@ -14,14 +14,11 @@ import (
 
 // Types without kernels for products run as another type, to which Append converts their blocks:
 //
-//	Q3_K    as Q6_K    d·s·q for every 16 elements, s of 6 bits, q of 3; exactly
 //	IQ4_XS  as IQ4_NL  d·s·q for every 32 elements; d·s is rounded to a half
-//	Q2_K    as F16     each element is rounded to a half
 //	Q1_0    as Q4_0    d·q, of rows that are no multiple of 256; exactly
 //	Q2_0    as Q4_0    the same
 var runsAs = map[tensor.Type]tensor.Type{
-	numtype.Q3_K: tensor.Q6_K, numtype.IQ4_XS: tensor.IQ4_NL, numtype.Q2_K: tensor.F16,
-	numtype.Q1_0: tensor.Q4_0, numtype.Q2_0: tensor.Q4_0,
+	numtype.IQ4_XS: tensor.IQ4_NL, numtype.Q1_0: tensor.Q4_0, numtype.Q2_0: tensor.Q4_0,
 }
 
 // RunsAs returns the type in which products read rows of cols weights of type t: t, or what Append makes of it.
@@ -66,32 +63,8 @@ func recodeBlock(t tensor.Type, src, dst []byte) error {
 			le.PutUint16(dst[18*b:], h)
 			copy(dst[18*b+2:][:16], src[8+16*b:])
 		}
-	case numtype.Q3_K:
-		low := dst[:128]
-		high := dst[128:192]
-		scales := dst[192:208]
-		for e := range 256 { // Q6_K: element 128h + 32j + l
-			q := byte(numtype.Q3Element(src, e) + 32)
-			h := e / 128
-			j := e / 32 % 4
-			l := e % 32
-			low[64*h+l+32*(j%2)] |= q & 15 << (4 * (j / 2))
-			high[32*h+l] |= q >> 4 << (2 * j)
-		}
-		for b := range 16 {
-			scales[b] = byte(numtype.Q3Scale(src, b))
-		}
-		copy(dst[208:], src[108:110])
-	case numtype.Q1_0, numtype.Q2_0:
+	default:
 		recodeFew(t, src, dst)
-	default: // Q2_K
-		var x [256]float32
-		if err := tensor.Dequantize(t, src, x[:]); err != nil {
-			return err
-		}
-		for i, v := range x {
-			le.PutUint16(dst[2*i:], num.ToF16(v))
-		}
 	}
 	return nil
 }

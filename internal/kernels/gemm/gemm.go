@@ -12,7 +12,7 @@
 //	          (what VDPBF16PS computes)
 //	Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4  x quantised to int8 with one scale per block of 32 elements, dx;
 //	          products of a block summed exactly in int32, s; then acc = fma(s, dw·dx, acc) over the blocks (blocks.go)
-//	Q4_K, Q5_K, Q6_K  x quantised with one scale per [Group] elements, which have weights' scales
+//	Q2_K to Q6_K  x quantised with one scale per [Group] elements, which have weights' scales
 //	          for every 32 or 16 (kquants.go)
 //	IQ1 to IQ3, TQ1_0, TQ2_0, Q1_0, Q2_0  the same, with a scale for every 16 (coded.go)
 //
@@ -48,6 +48,8 @@ const (
 	Q4_K   // blocks of 256 in 8 sub-blocks, each with a scale and a minimum of 6 bits
 	Q5_K   // the same, of 5 bits
 	Q6_K   // blocks of 256 in 16 sub-blocks, scales of 8 bits
+	Q2_K   // the same, scales and minimums of 4 bits
+	Q3_K   // the same, scales of 6 bits
 
 	// Elements with one to three bits, in the order of package codebook.
 	IQ1_S
@@ -72,7 +74,7 @@ func (t Type) String() string {
 		return strings.ToLower(t.code().String())
 	}
 	return [...]string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl", "mxfp4",
-		"q4_k", "q5_k", "q6_k"}[t]
+		"q4_k", "q5_k", "q6_k", "q2_k", "q3_k"}[t]
 }
 
 // Activations returns the type whose input products with weights of type t read. Types with the same one share rows.
@@ -197,7 +199,7 @@ func (m *Matrix) Row(dst []float32, i int) {
 		for k := range dst {
 			dst[k] = num.BF16(le.Uint16(w[(k/2*Panel+lane)*4+k%2*2:]))
 		}
-	case Q4_K, Q5_K, Q6_K:
+	case Q4_K, Q5_K, Q6_K, Q2_K, Q3_K:
 		k := &kTypes[m.t]
 		for ; len(dst) > 0; dst, w = dst[super:], w[k.packed:] {
 			k.widen(dst[:super], w, lane)

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var allTypes = []Type{F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4, Q4_K, Q5_K, Q6_K,
+var allTypes = []Type{F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4, Q4_K, Q5_K, Q6_K, Q2_K, Q3_K,
 	IQ1_S, IQ1_M, IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S, TQ1_0, TQ2_0, Q1_0, Q2_0}
 
 // levels runs f at every level this processor has.
@@ -261,18 +261,15 @@ func fileRows(r *rand.Rand, t Type, out, in int, wild bool) []byte {
 				le.PutUint16(b[i+2:], num.ToF16(value(r, wild)/10))
 			}
 		}
-	case Q4_K, Q5_K, Q6_K:
+	case Q4_K, Q5_K, Q6_K, Q2_K, Q3_K:
 		for i := range b {
 			b[i] = byte(r.Uint32())
 		}
 		size := kTypes[t].file
 		for i := 0; i < len(b); i += size {
-			if t == Q6_K {
-				le.PutUint16(b[i+208:], num.ToF16(value(r, wild)/1000))
-				continue
+			for _, at := range map[Type][]int{Q4_K: {0, 2}, Q5_K: {0, 2}, Q6_K: {208}, Q2_K: {80, 82}, Q3_K: {108}}[t] {
+				le.PutUint16(b[i+at:], num.ToF16(value(r, wild)/1000))
 			}
-			le.PutUint16(b[i:], num.ToF16(value(r, wild)/1000))
-			le.PutUint16(b[i+2:], num.ToF16(value(r, wild)/1000))
 		}
 	default:
 		for i := range b {
@@ -306,7 +303,7 @@ func weight(t Type, row []byte, k int) float32 {
 		return num.F16(le.Uint16(row[k*2:]))
 	case BF16:
 		return num.BF16(le.Uint16(row[k*2:]))
-	case Q4_K, Q5_K, Q6_K:
+	case Q4_K, Q5_K, Q6_K, Q2_K, Q3_K:
 		b := row[k/super*kTypes[t].file:]
 		q, scale, minimum := superElement(t, b, k%super)
 		return float32(scale*float32(q)) - minimum
@@ -376,9 +373,9 @@ func scalar(t Type, row []byte, x []float32) float32 {
 				acc = num.FMA(float32(all)*scale, m, acc)
 			}
 		}
-	case Q4_K, Q5_K, Q6_K:
+	case Q4_K, Q5_K, Q6_K, Q2_K, Q3_K:
 		run := 32
-		if t == Q6_K {
+		if kTypes[t].halves {
 			run = 16
 		}
 		for k := 0; k < len(x); k += Group {
@@ -393,7 +390,7 @@ func scalar(t Type, row []byte, x []float32) float32 {
 				}
 				_, s, m := superElement(t, row[(k+i)/super*kTypes[t].file:], (k+i)%super)
 				part = num.FMA(float32(sum), s, part)
-				if t != Q6_K {
+				if kTypes[t].zero == 0 {
 					part = num.FMA(float32(-all), m, part)
 				}
 			}
@@ -513,6 +510,22 @@ func superElement(t Type, b []byte, k int) (q int, scale, minimum float32) {
 			q = int(ql[l+32]>>4) | int(qh[l]>>6)<<4
 		}
 		return q - 32, half(b[208:]) * float32(int8(b[192+k/16])), 0
+	}
+	two := func(b []byte) int { return int(b[k/128*32+k%32] >> (k / 32 % 4 * 2) & 3) }
+	switch t {
+	case Q2_K:
+		return two(b[16:]), half(b[80:]) * float32(b[k/16]&15), half(b[82:]) * float32(b[k/16]>>4)
+	case Q3_K: // as llama.cpp's dequantize_row_q3_K unpacks the scales: four words from three
+		var words [4]uint32
+		for i := range 3 {
+			words[i] = binary.LittleEndian.Uint32(b[96+4*i:])
+		}
+		upper, low := words[2], words
+		for i := range words {
+			words[i] = low[i%2]>>(i/2*4)&0x0f0f0f0f | upper>>(2*i)&0x03030303<<4
+		}
+		scale := int(words[k/16/4]>>(k/16%4*8)&255) - 32
+		return two(b[32:]) - 4 + int(b[k%32]>>(k/32)&1)*4, half(b[108:]) * float32(scale), 0
 	}
 	j := k / 32
 	s, m := b[4+j%4]&63, b[8+j%4]&63

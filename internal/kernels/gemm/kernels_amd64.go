@@ -37,6 +37,9 @@ const (
 	idQ4KAVX512
 	idQ5KAVX512
 	idQ6KAVX512
+	idQ2KAVX512
+	idQ3KAVX512
+	idWide3KAVX512
 	idWide5KAVX512
 	idWide6KAVX512
 	idF32AVX2
@@ -52,6 +55,9 @@ const (
 	idQ4KAVX2
 	idQ5KAVX2
 	idQ6KAVX2
+	idQ2KAVX2
+	idQ3KAVX2
+	idWide3KAVX2
 	idWide4KAVX2
 	idWide5KAVX2
 	idWide6KAVX2
@@ -66,6 +72,9 @@ const (
 	idQ4KAVXVNNI
 	idQ5KAVXVNNI
 	idQ6KAVXVNNI
+	idQ2KAVXVNNI
+	idQ3KAVXVNNI
+	idWide3KAVXVNNI
 	idWide4KAVXVNNI
 	idWide5KAVXVNNI
 	idWide6KAVXVNNI
@@ -103,6 +112,9 @@ var engines = [...]engine{
 	idQ4KAVX512:    {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 80, sparse: 16, cost: 168},
 	idQ5KAVX512:    {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 96, sparse: 16, cost: 168, wide: idWide5KAVX512, many: 33},
 	idQ6KAVX512:    {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 112, sparse: 16, cost: 168, wide: idWide6KAVX512, many: 33},
+	idQ2KAVX512:    {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 48, sparse: 16, cost: 200},
+	idQ3KAVX512:    {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 64, sparse: 16, cost: 168, wide: idWide3KAVX512, many: 33},
+	idWide3KAVX512: {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 112, sparse: 16, cost: 168},
 	idWide5KAVX512: {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 96, sparse: 16, cost: 168},
 	idWide6KAVX512: {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 112, sparse: 16, cost: 168},
 	idF32AVX2:      {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
@@ -118,6 +130,9 @@ var engines = [...]engine{
 	idQ4KAVX2:      {lanes: 16, rows: 6, turn: 1, dense: 40, sparse: 40, cost: 320, wide: idWide4KAVX2, many: 13},
 	idQ5KAVX2:      {lanes: 16, rows: 3, turn: 1, dense: 48, sparse: 48, cost: 320, wide: idWide5KAVX2, many: 4},
 	idQ6KAVX2:      {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 320, wide: idWide6KAVX2, many: 4},
+	idQ2KAVX2:      {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 360},
+	idQ3KAVX2:      {lanes: 16, rows: 3, turn: 1, dense: 32, sparse: 32, cost: 320, wide: idWide3KAVX2, many: 4},
+	idWide3KAVX2:   {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 320},
 	idWide4KAVX2:   {lanes: 16, rows: 6, turn: 1, dense: 40, sparse: 40, cost: 320},
 	idWide5KAVX2:   {lanes: 16, rows: 3, turn: 1, dense: 48, sparse: 48, cost: 320},
 	idWide6KAVX2:   {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 320},
@@ -133,6 +148,9 @@ var engines = [...]engine{
 	idQ4KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 160, wide: idWide4KAVXVNNI, many: 8},
 	idQ5KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 48, sparse: 48, cost: 160, wide: idWide5KAVXVNNI, many: 4},
 	idQ6KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 160, wide: idWide6KAVXVNNI, many: 4},
+	idQ2KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 200},
+	idQ3KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 32, sparse: 32, cost: 160, wide: idWide3KAVXVNNI, many: 4},
+	idWide3KAVXVNNI: {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 160},
 	idWide4KAVXVNNI: {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 160},
 	idWide5KAVXVNNI: {lanes: 16, rows: 3, turn: 1, dense: 48, sparse: 48, cost: 160},
 	idWide6KAVXVNNI: {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 160},
@@ -157,15 +175,15 @@ func engineFor(t Type, l cpu.Level, pairs bool) (e engine, ok bool) {
 		id = [...]int{F32: idF32AVX512, F16: idF16AVX512, BF16: idBF16AVX512, Q8_0: idQ8AVX512,
 			Q4_0: idQ40AVX512, Q4_1: idQ41AVX512,
 			Q5_0: idQ50AVX512, Q5_1: idQ51AVX512, IQ4_NL: idIQ4NLAVX512, MXFP4: idMXFP4AVX512, Q4_K: idQ4KAVX512,
-			Q5_K: idQ5KAVX512, Q6_K: idQ6KAVX512}[t]
+			Q5_K: idQ5KAVX512, Q6_K: idQ6KAVX512, Q2_K: idQ2KAVX512, Q3_K: idQ3KAVX512}[t]
 	case l >= cpu.AVXVNNI && t.integer():
 		id = [...]int{Q8_0: idQ8AVXVNNI, Q4_0: idQ40AVXVNNI, Q4_1: idQ41AVXVNNI,
 			Q5_0: idQ50AVXVNNI, Q5_1: idQ51AVXVNNI, IQ4_NL: idIQ4NLAVXVNNI, MXFP4: idMXFP4AVXVNNI, Q4_K: idQ4KAVXVNNI,
-			Q5_K: idQ5KAVXVNNI, Q6_K: idQ6KAVXVNNI}[t]
+			Q5_K: idQ5KAVXVNNI, Q6_K: idQ6KAVXVNNI, Q2_K: idQ2KAVXVNNI, Q3_K: idQ3KAVXVNNI}[t]
 	case l >= cpu.AVX2:
 		id = [...]int{F32: idF32AVX2, F16: idF16AVX2, BF16: idBF16AVX2, Q8_0: idQ8AVX2, Q4_0: idQ40AVX2, Q4_1: idQ41AVX2,
 			Q5_0: idQ50AVX2, Q5_1: idQ51AVX2, IQ4_NL: idIQ4NLAVX2, MXFP4: idMXFP4AVX2, Q4_K: idQ4KAVX2,
-			Q5_K: idQ5KAVX2, Q6_K: idQ6KAVX2}[t]
+			Q5_K: idQ5KAVX2, Q6_K: idQ6KAVX2, Q2_K: idQ2KAVX2, Q3_K: idQ3KAVX2}[t]
 	default:
 		return engine{}, false
 	}
@@ -223,7 +241,7 @@ func (e *engine) run(t *tile) {
 		mulWideMinAVX512(t)
 	case idWide5KAVX512:
 		mulWide5KAVX512(t)
-	case idWide6KAVX512:
+	case idWide3KAVX512, idWide6KAVX512:
 		mulWide6KAVX512(t)
 	case idF32AVX2:
 		mulF32AVX2(t)
@@ -251,17 +269,25 @@ func (e *engine) run(t *tile) {
 		mulQ5KAVX512(t)
 	case idQ6KAVX512:
 		mulQ6KAVX512(t)
+	case idQ2KAVX512:
+		mulQ2KAVX512(t)
+	case idQ3KAVX512:
+		mulQ3KAVX512(t)
 	case idQ4KAVX2:
 		mulQ4KAVX2(t)
 	case idQ5KAVX2:
 		mulQ5KAVX2(t)
 	case idQ6KAVX2:
 		mulQ6KAVX2(t)
+	case idQ2KAVX2:
+		mulQ2KAVX2(t)
+	case idQ3KAVX2:
+		mulQ3KAVX2(t)
 	case idWide4KAVX2:
 		mulWide4KAVX2(t)
 	case idWide5KAVX2:
 		mulWide5KAVX2(t)
-	case idWide6KAVX2:
+	case idWide3KAVX2, idWide6KAVX2:
 		mulWide6KAVX2(t)
 	case idWide7KAVX2:
 		mulWide7KAVX2(t)
@@ -285,11 +311,15 @@ func (e *engine) run(t *tile) {
 		mulQ5KAVXVNNI(t)
 	case idQ6KAVXVNNI:
 		mulQ6KAVXVNNI(t)
+	case idQ2KAVXVNNI:
+		mulQ2KAVXVNNI(t)
+	case idQ3KAVXVNNI:
+		mulQ3KAVXVNNI(t)
 	case idWide4KAVXVNNI:
 		mulWide4KAVXVNNI(t)
 	case idWide5KAVXVNNI:
 		mulWide5KAVXVNNI(t)
-	case idWide6KAVXVNNI:
+	case idWide3KAVXVNNI, idWide6KAVXVNNI:
 		mulWide6KAVXVNNI(t)
 	case idPackedF32AVX512:
 		mulPackedF32AVX512(t)
@@ -324,10 +354,14 @@ func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 		unpackIQ4NLAVX512(d, s, steps)
 	case idWideMXFP4AVX512:
 		unpackMXFP4AVX512(d, s, steps)
+	case idWide3KAVX512:
+		unpackQ3KAVX512(d, s, steps)
 	case idWide5KAVX512:
 		unpackQ5KAVX512(d, s, steps)
 	case idWide6KAVX512:
 		unpackQ6KAVX512(d, s, steps)
+	case idWide3KAVX2, idWide3KAVXVNNI:
+		unpackQ3KAVX2(d, s, steps)
 	case idWide4KAVX2, idWide4KAVXVNNI:
 		unpackQ4KAVX2(d, s, steps)
 	case idWide5KAVX2, idWide5KAVXVNNI:

@@ -20877,6 +20877,60 @@ DATA fifthBits<>+56(SB)/4, $0x10101010
 DATA fifthBits<>+60(SB)/4, $0x10101010
 GLOBL fifthBits<>(SB), RODATA|NOPTR, $64
 
+DATA words<>+0(SB)/4, $0x00010001
+DATA words<>+4(SB)/4, $0x00010001
+DATA words<>+8(SB)/4, $0x00010001
+DATA words<>+12(SB)/4, $0x00010001
+DATA words<>+16(SB)/4, $0x00010001
+DATA words<>+20(SB)/4, $0x00010001
+DATA words<>+24(SB)/4, $0x00010001
+DATA words<>+28(SB)/4, $0x00010001
+DATA words<>+32(SB)/4, $0x00010001
+DATA words<>+36(SB)/4, $0x00010001
+DATA words<>+40(SB)/4, $0x00010001
+DATA words<>+44(SB)/4, $0x00010001
+DATA words<>+48(SB)/4, $0x00010001
+DATA words<>+52(SB)/4, $0x00010001
+DATA words<>+56(SB)/4, $0x00010001
+DATA words<>+60(SB)/4, $0x00010001
+GLOBL words<>(SB), RODATA|NOPTR, $64
+
+DATA twoBits<>+0(SB)/4, $0x03030303
+DATA twoBits<>+4(SB)/4, $0x03030303
+DATA twoBits<>+8(SB)/4, $0x03030303
+DATA twoBits<>+12(SB)/4, $0x03030303
+DATA twoBits<>+16(SB)/4, $0x03030303
+DATA twoBits<>+20(SB)/4, $0x03030303
+DATA twoBits<>+24(SB)/4, $0x03030303
+DATA twoBits<>+28(SB)/4, $0x03030303
+DATA twoBits<>+32(SB)/4, $0x03030303
+DATA twoBits<>+36(SB)/4, $0x03030303
+DATA twoBits<>+40(SB)/4, $0x03030303
+DATA twoBits<>+44(SB)/4, $0x03030303
+DATA twoBits<>+48(SB)/4, $0x03030303
+DATA twoBits<>+52(SB)/4, $0x03030303
+DATA twoBits<>+56(SB)/4, $0x03030303
+DATA twoBits<>+60(SB)/4, $0x03030303
+GLOBL twoBits<>(SB), RODATA|NOPTR, $64
+
+DATA thirdBits<>+0(SB)/4, $0x04040404
+DATA thirdBits<>+4(SB)/4, $0x04040404
+DATA thirdBits<>+8(SB)/4, $0x04040404
+DATA thirdBits<>+12(SB)/4, $0x04040404
+DATA thirdBits<>+16(SB)/4, $0x04040404
+DATA thirdBits<>+20(SB)/4, $0x04040404
+DATA thirdBits<>+24(SB)/4, $0x04040404
+DATA thirdBits<>+28(SB)/4, $0x04040404
+DATA thirdBits<>+32(SB)/4, $0x04040404
+DATA thirdBits<>+36(SB)/4, $0x04040404
+DATA thirdBits<>+40(SB)/4, $0x04040404
+DATA thirdBits<>+44(SB)/4, $0x04040404
+DATA thirdBits<>+48(SB)/4, $0x04040404
+DATA thirdBits<>+52(SB)/4, $0x04040404
+DATA thirdBits<>+56(SB)/4, $0x04040404
+DATA thirdBits<>+60(SB)/4, $0x04040404
+GLOBL thirdBits<>(SB), RODATA|NOPTR, $64
+
 DATA upperBits<>+0(SB)/4, $0x30303030
 DATA upperBits<>+4(SB)/4, $0x30303030
 DATA upperBits<>+8(SB)/4, $0x30303030
@@ -20895,23 +20949,4646 @@ DATA upperBits<>+56(SB)/4, $0x30303030
 DATA upperBits<>+60(SB)/4, $0x30303030
 GLOBL upperBits<>(SB), RODATA|NOPTR, $64
 
-DATA words<>+0(SB)/4, $0x00010001
-DATA words<>+4(SB)/4, $0x00010001
-DATA words<>+8(SB)/4, $0x00010001
-DATA words<>+12(SB)/4, $0x00010001
-DATA words<>+16(SB)/4, $0x00010001
-DATA words<>+20(SB)/4, $0x00010001
-DATA words<>+24(SB)/4, $0x00010001
-DATA words<>+28(SB)/4, $0x00010001
-DATA words<>+32(SB)/4, $0x00010001
-DATA words<>+36(SB)/4, $0x00010001
-DATA words<>+40(SB)/4, $0x00010001
-DATA words<>+44(SB)/4, $0x00010001
-DATA words<>+48(SB)/4, $0x00010001
-DATA words<>+52(SB)/4, $0x00010001
-DATA words<>+56(SB)/4, $0x00010001
-DATA words<>+60(SB)/4, $0x00010001
-GLOBL words<>(SB), RODATA|NOPTR, $64
+DATA zero28<>+0(SB)/4, $0x1c1c1c1c
+DATA zero28<>+4(SB)/4, $0x1c1c1c1c
+DATA zero28<>+8(SB)/4, $0x1c1c1c1c
+DATA zero28<>+12(SB)/4, $0x1c1c1c1c
+DATA zero28<>+16(SB)/4, $0x1c1c1c1c
+DATA zero28<>+20(SB)/4, $0x1c1c1c1c
+DATA zero28<>+24(SB)/4, $0x1c1c1c1c
+DATA zero28<>+28(SB)/4, $0x1c1c1c1c
+DATA zero28<>+32(SB)/4, $0x1c1c1c1c
+DATA zero28<>+36(SB)/4, $0x1c1c1c1c
+DATA zero28<>+40(SB)/4, $0x1c1c1c1c
+DATA zero28<>+44(SB)/4, $0x1c1c1c1c
+DATA zero28<>+48(SB)/4, $0x1c1c1c1c
+DATA zero28<>+52(SB)/4, $0x1c1c1c1c
+DATA zero28<>+56(SB)/4, $0x1c1c1c1c
+DATA zero28<>+60(SB)/4, $0x1c1c1c1c
+GLOBL zero28<>(SB), RODATA|NOPTR, $64
+
+DATA fifteen<>+0(SB)/4, $0x0000000f
+DATA fifteen<>+4(SB)/4, $0x0000000f
+DATA fifteen<>+8(SB)/4, $0x0000000f
+DATA fifteen<>+12(SB)/4, $0x0000000f
+DATA fifteen<>+16(SB)/4, $0x0000000f
+DATA fifteen<>+20(SB)/4, $0x0000000f
+DATA fifteen<>+24(SB)/4, $0x0000000f
+DATA fifteen<>+28(SB)/4, $0x0000000f
+DATA fifteen<>+32(SB)/4, $0x0000000f
+DATA fifteen<>+36(SB)/4, $0x0000000f
+DATA fifteen<>+40(SB)/4, $0x0000000f
+DATA fifteen<>+44(SB)/4, $0x0000000f
+DATA fifteen<>+48(SB)/4, $0x0000000f
+DATA fifteen<>+52(SB)/4, $0x0000000f
+DATA fifteen<>+56(SB)/4, $0x0000000f
+DATA fifteen<>+60(SB)/4, $0x0000000f
+GLOBL fifteen<>(SB), RODATA|NOPTR, $64
+
+DATA thirtySecond<>+0(SB)/4, $0x3d000000
+DATA thirtySecond<>+4(SB)/4, $0x3d000000
+DATA thirtySecond<>+8(SB)/4, $0x3d000000
+DATA thirtySecond<>+12(SB)/4, $0x3d000000
+DATA thirtySecond<>+16(SB)/4, $0x3d000000
+DATA thirtySecond<>+20(SB)/4, $0x3d000000
+DATA thirtySecond<>+24(SB)/4, $0x3d000000
+DATA thirtySecond<>+28(SB)/4, $0x3d000000
+DATA thirtySecond<>+32(SB)/4, $0x3d000000
+DATA thirtySecond<>+36(SB)/4, $0x3d000000
+DATA thirtySecond<>+40(SB)/4, $0x3d000000
+DATA thirtySecond<>+44(SB)/4, $0x3d000000
+DATA thirtySecond<>+48(SB)/4, $0x3d000000
+DATA thirtySecond<>+52(SB)/4, $0x3d000000
+DATA thirtySecond<>+56(SB)/4, $0x3d000000
+DATA thirtySecond<>+60(SB)/4, $0x3d000000
+GLOBL thirtySecond<>(SB), RODATA|NOPTR, $64
+
+// func mulQ2KAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulQ2KAVX512(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
+	MOVQ    (R15), SI
+	MOVQ    8(R15), DI
+	MOVQ    16(R15), R9
+	LEAQ    (R9)(R9*2), R10
+	LEAQ    (DI)(R9*4), R14
+	MOVQ    24(R15), CX
+	MOVQ    32(R15), BX
+	VMOVUPS twoBits<>+0(SB), Z24
+	MOVQ    88(R15), DX
+	CMPQ    DX, $0x01
+	JEQ     rows1
+	CMPQ    DX, $0x02
+	JEQ     rows2
+	CMPQ    DX, $0x03
+	JEQ     rows3
+	CMPQ    DX, $0x04
+	JEQ     rows4
+	CMPQ    DX, $0x05
+	JEQ     rows5
+	JMP     rows6
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero1
+	VMOVUPS (BX), Z4
+	VMOVUPS 64(BX), Z5
+	JMP     resumed1
+
+zero1:
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+resumed1:
+step1:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+step1group:
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVL   $0x00000004, AX
+
+step1block:
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	CMPQ        R13, $0x01
+	JB          step1_prefetched0_sparse
+	JE          step1_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step1_prefetched0
+
+step1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched0
+
+step1_prefetched0_sparse:
+step1_prefetched0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPSRLW       $0x02, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	CMPQ         R13, $0x01
+	JB           step1_prefetched2_sparse
+	JE           step1_prefetched2_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step1_prefetched2
+
+step1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched2
+
+step1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step1_prefetched2:
+	VPSRLW         $0x04, 64(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x04, 128(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   8(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPSRLW         $0x06, 64(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x06, 128(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   12(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPMOVZXBD      (SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      (DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z0, Z0
+	VFMADD231PS    Z30, Z0, Z2
+	VPMOVZXBD      16(SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      32(DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z1, Z1
+	VFMADD231PS    Z30, Z1, Z3
+	VPMOVZXBD      (SI), Z30
+	VPSRLD         $0x04, Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      64(DX), Z26
+	VMULPS         Z26, Z30, Z30
+	VMULPS         thirtySecond<>+0(SB), Z30, Z30
+	VPMOVZXBD      16(SI), Z31
+	VPSRLD         $0x04, Z31, Z31
+	VCVTDQ2PS      Z31, Z31
+	VCVTPH2PS      96(DX), Z26
+	VMULPS         Z26, Z31, Z31
+	VMULPS         thirtySecond<>+0(SB), Z31, Z31
+	VCVTDQ2PS.BCST 32(DI), Z26
+	VFMADD231PS    Z26, Z30, Z2
+	VFMADD231PS    Z26, Z31, Z3
+	VPXORD         Z0, Z0, Z0
+	VPXORD         Z1, Z1, Z1
+	CMPQ           R13, $0x01
+	JB             step1_prefetched4_sparse
+	JE             step1_prefetched4_all
+	PREFETCHNTA    (R11)
+	ADDQ           R12, R11
+	JMP            step1_prefetched4
+
+step1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched4
+
+step1_prefetched4_sparse:
+step1_prefetched4:
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPSRLW       $0x02, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	CMPQ         R13, $0x01
+	JB           step1_prefetched6_sparse
+	JE           step1_prefetched6_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step1_prefetched6
+
+step1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched6
+
+step1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step1_prefetched6:
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPBROADCASTD     24(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPSRLW           $0x06, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x06, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPBROADCASTD     28(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPMOVZXBD        32(SI), Z30
+	VPANDD           fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z2
+	VPMOVZXBD        48(SI), Z30
+	VPANDD           fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z3
+	VPMOVZXBD        32(SI), Z30
+	VPSRLD           $0x04, Z30, Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z26
+	VMULPS           Z26, Z30, Z30
+	VMULPS           thirtySecond<>+0(SB), Z30, Z30
+	VPMOVZXBD        48(SI), Z31
+	VPSRLD           $0x04, Z31, Z31
+	VCVTDQ2PS        Z31, Z31
+	VCVTPH2PS        96(DX), Z26
+	VMULPS           Z26, Z31, Z31
+	VMULPS           thirtySecond<>+0(SB), Z31, Z31
+	VCVTDQ2PS.BCST   36(DI), Z26
+	VFMADD231PS      Z26, Z30, Z2
+	VFMADD231PS      Z26, Z31, Z3
+	ADDQ             $0x00000140, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              step1block
+	VFMADD231PS.BCST (DI), Z2, Z4
+	VFMADD231PS.BCST (DI), Z3, Z5
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              step1group
+	DECQ             CX
+	JNZ              step1
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z4, (BX)
+	VMOVUPS          Z5, 64(BX)
+	JMP              end
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero2
+	VMOVUPS (BX), Z8
+	VMOVUPS 64(BX), Z9
+	VMOVUPS 128(BX), Z10
+	VMOVUPS 192(BX), Z11
+	JMP     resumed2
+
+zero2:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+
+resumed2:
+step2:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+step2group:
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVL   $0x00000004, AX
+
+step2block:
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	CMPQ        R13, $0x01
+	JB          step2_prefetched0_sparse
+	JE          step2_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step2_prefetched0
+
+step2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched0
+
+step2_prefetched0_sparse:
+step2_prefetched0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPSRLW       $0x02, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	CMPQ         R13, $0x01
+	JB           step2_prefetched2_sparse
+	JE           step2_prefetched2_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step2_prefetched2
+
+step2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched2
+
+step2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step2_prefetched2:
+	VPSRLW         $0x04, 64(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x04, 128(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   8(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPBROADCASTD   8(DI)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z2
+	VPDPBUSD       Z27, Z31, Z3
+	VPSRLW         $0x06, 64(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x06, 128(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   12(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPBROADCASTD   12(DI)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z2
+	VPDPBUSD       Z27, Z31, Z3
+	VPMOVZXBD      (SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      (DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z0, Z0
+	VFMADD231PS    Z30, Z0, Z4
+	VCVTDQ2PS      Z2, Z2
+	VFMADD231PS    Z30, Z2, Z6
+	VPMOVZXBD      16(SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      32(DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z1, Z1
+	VFMADD231PS    Z30, Z1, Z5
+	VCVTDQ2PS      Z3, Z3
+	VFMADD231PS    Z30, Z3, Z7
+	VPMOVZXBD      (SI), Z30
+	VPSRLD         $0x04, Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      64(DX), Z26
+	VMULPS         Z26, Z30, Z30
+	VMULPS         thirtySecond<>+0(SB), Z30, Z30
+	VPMOVZXBD      16(SI), Z31
+	VPSRLD         $0x04, Z31, Z31
+	VCVTDQ2PS      Z31, Z31
+	VCVTPH2PS      96(DX), Z26
+	VMULPS         Z26, Z31, Z31
+	VMULPS         thirtySecond<>+0(SB), Z31, Z31
+	VCVTDQ2PS.BCST 32(DI), Z26
+	VFMADD231PS    Z26, Z30, Z4
+	VFMADD231PS    Z26, Z31, Z5
+	VCVTDQ2PS.BCST 32(DI)(R9*1), Z27
+	VFMADD231PS    Z27, Z30, Z6
+	VFMADD231PS    Z27, Z31, Z7
+	VPXORD         Z0, Z0, Z0
+	VPXORD         Z1, Z1, Z1
+	VPXORD         Z2, Z2, Z2
+	VPXORD         Z3, Z3, Z3
+	CMPQ           R13, $0x01
+	JB             step2_prefetched4_sparse
+	JE             step2_prefetched4_all
+	PREFETCHNTA    (R11)
+	ADDQ           R12, R11
+	JMP            step2_prefetched4
+
+step2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched4
+
+step2_prefetched4_sparse:
+step2_prefetched4:
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPSRLW       $0x02, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	CMPQ         R13, $0x01
+	JB           step2_prefetched6_sparse
+	JE           step2_prefetched6_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step2_prefetched6
+
+step2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched6
+
+step2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step2_prefetched6:
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPBROADCASTD     24(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPBROADCASTD     24(DI)(R9*1), Z27
+	VPDPBUSD         Z27, Z30, Z2
+	VPDPBUSD         Z27, Z31, Z3
+	VPSRLW           $0x06, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x06, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPBROADCASTD     28(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPBROADCASTD     28(DI)(R9*1), Z27
+	VPDPBUSD         Z27, Z30, Z2
+	VPDPBUSD         Z27, Z31, Z3
+	VPMOVZXBD        32(SI), Z30
+	VPANDD           fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z4
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z6
+	VPMOVZXBD        48(SI), Z30
+	VPANDD           fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z5
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z7
+	VPMOVZXBD        32(SI), Z30
+	VPSRLD           $0x04, Z30, Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z26
+	VMULPS           Z26, Z30, Z30
+	VMULPS           thirtySecond<>+0(SB), Z30, Z30
+	VPMOVZXBD        48(SI), Z31
+	VPSRLD           $0x04, Z31, Z31
+	VCVTDQ2PS        Z31, Z31
+	VCVTPH2PS        96(DX), Z26
+	VMULPS           Z26, Z31, Z31
+	VMULPS           thirtySecond<>+0(SB), Z31, Z31
+	VCVTDQ2PS.BCST   36(DI), Z26
+	VFMADD231PS      Z26, Z30, Z4
+	VFMADD231PS      Z26, Z31, Z5
+	VCVTDQ2PS.BCST   36(DI)(R9*1), Z27
+	VFMADD231PS      Z27, Z30, Z6
+	VFMADD231PS      Z27, Z31, Z7
+	ADDQ             $0x00000140, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              step2block
+	VFMADD231PS.BCST (DI), Z4, Z8
+	VFMADD231PS.BCST (DI), Z5, Z9
+	VFMADD231PS.BCST (DI)(R9*1), Z6, Z10
+	VFMADD231PS.BCST (DI)(R9*1), Z7, Z11
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              step2group
+	DECQ             CX
+	JNZ              step2
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z8, (BX)
+	VMOVUPS          Z9, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z10, (BX)
+	VMOVUPS          Z11, 64(BX)
+	JMP              end
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero3
+	VMOVUPS (BX), Z12
+	VMOVUPS 64(BX), Z13
+	VMOVUPS 128(BX), Z14
+	VMOVUPS 192(BX), Z15
+	VMOVUPS 256(BX), Z16
+	VMOVUPS 320(BX), Z17
+	JMP     resumed3
+
+zero3:
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+
+resumed3:
+step3:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+step3group:
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVL   $0x00000004, AX
+
+step3block:
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	CMPQ        R13, $0x01
+	JB          step3_prefetched0_sparse
+	JE          step3_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step3_prefetched0
+
+step3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched0
+
+step3_prefetched0_sparse:
+step3_prefetched0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPSRLW       $0x02, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	CMPQ         R13, $0x01
+	JB           step3_prefetched2_sparse
+	JE           step3_prefetched2_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step3_prefetched2
+
+step3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched2
+
+step3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step3_prefetched2:
+	VPSRLW         $0x04, 64(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x04, 128(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   8(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPBROADCASTD   8(DI)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z2
+	VPDPBUSD       Z27, Z31, Z3
+	VPBROADCASTD   8(DI)(R9*2), Z26
+	VPDPBUSD       Z26, Z30, Z4
+	VPDPBUSD       Z26, Z31, Z5
+	VPSRLW         $0x06, 64(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x06, 128(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   12(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPBROADCASTD   12(DI)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z2
+	VPDPBUSD       Z27, Z31, Z3
+	VPBROADCASTD   12(DI)(R9*2), Z26
+	VPDPBUSD       Z26, Z30, Z4
+	VPDPBUSD       Z26, Z31, Z5
+	VPMOVZXBD      (SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      (DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z0, Z0
+	VFMADD231PS    Z30, Z0, Z6
+	VCVTDQ2PS      Z2, Z2
+	VFMADD231PS    Z30, Z2, Z8
+	VCVTDQ2PS      Z4, Z4
+	VFMADD231PS    Z30, Z4, Z10
+	VPMOVZXBD      16(SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      32(DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z1, Z1
+	VFMADD231PS    Z30, Z1, Z7
+	VCVTDQ2PS      Z3, Z3
+	VFMADD231PS    Z30, Z3, Z9
+	VCVTDQ2PS      Z5, Z5
+	VFMADD231PS    Z30, Z5, Z11
+	VPMOVZXBD      (SI), Z30
+	VPSRLD         $0x04, Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      64(DX), Z26
+	VMULPS         Z26, Z30, Z30
+	VMULPS         thirtySecond<>+0(SB), Z30, Z30
+	VPMOVZXBD      16(SI), Z31
+	VPSRLD         $0x04, Z31, Z31
+	VCVTDQ2PS      Z31, Z31
+	VCVTPH2PS      96(DX), Z26
+	VMULPS         Z26, Z31, Z31
+	VMULPS         thirtySecond<>+0(SB), Z31, Z31
+	VCVTDQ2PS.BCST 32(DI), Z26
+	VFMADD231PS    Z26, Z30, Z6
+	VFMADD231PS    Z26, Z31, Z7
+	VCVTDQ2PS.BCST 32(DI)(R9*1), Z27
+	VFMADD231PS    Z27, Z30, Z8
+	VFMADD231PS    Z27, Z31, Z9
+	VCVTDQ2PS.BCST 32(DI)(R9*2), Z26
+	VFMADD231PS    Z26, Z30, Z10
+	VFMADD231PS    Z26, Z31, Z11
+	VPXORD         Z0, Z0, Z0
+	VPXORD         Z1, Z1, Z1
+	VPXORD         Z2, Z2, Z2
+	VPXORD         Z3, Z3, Z3
+	VPXORD         Z4, Z4, Z4
+	VPXORD         Z5, Z5, Z5
+	CMPQ           R13, $0x01
+	JB             step3_prefetched4_sparse
+	JE             step3_prefetched4_all
+	PREFETCHNTA    (R11)
+	ADDQ           R12, R11
+	JMP            step3_prefetched4
+
+step3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched4
+
+step3_prefetched4_sparse:
+step3_prefetched4:
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPSRLW       $0x02, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	CMPQ         R13, $0x01
+	JB           step3_prefetched6_sparse
+	JE           step3_prefetched6_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step3_prefetched6
+
+step3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched6
+
+step3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step3_prefetched6:
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPBROADCASTD     24(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPBROADCASTD     24(DI)(R9*1), Z27
+	VPDPBUSD         Z27, Z30, Z2
+	VPDPBUSD         Z27, Z31, Z3
+	VPBROADCASTD     24(DI)(R9*2), Z26
+	VPDPBUSD         Z26, Z30, Z4
+	VPDPBUSD         Z26, Z31, Z5
+	VPSRLW           $0x06, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x06, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPBROADCASTD     28(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPBROADCASTD     28(DI)(R9*1), Z27
+	VPDPBUSD         Z27, Z30, Z2
+	VPDPBUSD         Z27, Z31, Z3
+	VPBROADCASTD     28(DI)(R9*2), Z26
+	VPDPBUSD         Z26, Z30, Z4
+	VPDPBUSD         Z26, Z31, Z5
+	VPMOVZXBD        32(SI), Z30
+	VPANDD           fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z6
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z8
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z10
+	VPMOVZXBD        48(SI), Z30
+	VPANDD           fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z7
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z9
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z11
+	VPMOVZXBD        32(SI), Z30
+	VPSRLD           $0x04, Z30, Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z26
+	VMULPS           Z26, Z30, Z30
+	VMULPS           thirtySecond<>+0(SB), Z30, Z30
+	VPMOVZXBD        48(SI), Z31
+	VPSRLD           $0x04, Z31, Z31
+	VCVTDQ2PS        Z31, Z31
+	VCVTPH2PS        96(DX), Z26
+	VMULPS           Z26, Z31, Z31
+	VMULPS           thirtySecond<>+0(SB), Z31, Z31
+	VCVTDQ2PS.BCST   36(DI), Z26
+	VFMADD231PS      Z26, Z30, Z6
+	VFMADD231PS      Z26, Z31, Z7
+	VCVTDQ2PS.BCST   36(DI)(R9*1), Z27
+	VFMADD231PS      Z27, Z30, Z8
+	VFMADD231PS      Z27, Z31, Z9
+	VCVTDQ2PS.BCST   36(DI)(R9*2), Z26
+	VFMADD231PS      Z26, Z30, Z10
+	VFMADD231PS      Z26, Z31, Z11
+	ADDQ             $0x00000140, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              step3block
+	VFMADD231PS.BCST (DI), Z6, Z12
+	VFMADD231PS.BCST (DI), Z7, Z13
+	VFMADD231PS.BCST (DI)(R9*1), Z8, Z14
+	VFMADD231PS.BCST (DI)(R9*1), Z9, Z15
+	VFMADD231PS.BCST (DI)(R9*2), Z10, Z16
+	VFMADD231PS.BCST (DI)(R9*2), Z11, Z17
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              step3group
+	DECQ             CX
+	JNZ              step3
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z12, (BX)
+	VMOVUPS          Z13, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z14, (BX)
+	VMOVUPS          Z15, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	JMP              end
+
+rows4:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero4
+	VMOVUPS (BX), Z16
+	VMOVUPS 64(BX), Z17
+	VMOVUPS 128(BX), Z18
+	VMOVUPS 192(BX), Z19
+	VMOVUPS 256(BX), Z20
+	VMOVUPS 320(BX), Z21
+	VMOVUPS 384(BX), Z22
+	VMOVUPS 448(BX), Z23
+	JMP     resumed4
+
+zero4:
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+
+resumed4:
+step4:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+step4group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVL   $0x00000004, AX
+
+step4block:
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	CMPQ        R13, $0x01
+	JB          step4_prefetched0_sparse
+	JE          step4_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step4_prefetched0
+
+step4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched0
+
+step4_prefetched0_sparse:
+step4_prefetched0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPSRLW       $0x02, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	CMPQ         R13, $0x01
+	JB           step4_prefetched2_sparse
+	JE           step4_prefetched2_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step4_prefetched2
+
+step4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched2
+
+step4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step4_prefetched2:
+	VPSRLW         $0x04, 64(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x04, 128(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   8(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPBROADCASTD   8(DI)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z2
+	VPDPBUSD       Z27, Z31, Z3
+	VPBROADCASTD   8(DI)(R9*2), Z26
+	VPDPBUSD       Z26, Z30, Z4
+	VPDPBUSD       Z26, Z31, Z5
+	VPBROADCASTD   8(DI)(R10*1), Z27
+	VPDPBUSD       Z27, Z30, Z6
+	VPDPBUSD       Z27, Z31, Z7
+	VPSRLW         $0x06, 64(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x06, 128(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   12(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPBROADCASTD   12(DI)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z2
+	VPDPBUSD       Z27, Z31, Z3
+	VPBROADCASTD   12(DI)(R9*2), Z26
+	VPDPBUSD       Z26, Z30, Z4
+	VPDPBUSD       Z26, Z31, Z5
+	VPBROADCASTD   12(DI)(R10*1), Z27
+	VPDPBUSD       Z27, Z30, Z6
+	VPDPBUSD       Z27, Z31, Z7
+	VPMOVZXBD      (SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      (DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z0, Z0
+	VFMADD231PS    Z30, Z0, Z8
+	VCVTDQ2PS      Z2, Z2
+	VFMADD231PS    Z30, Z2, Z10
+	VCVTDQ2PS      Z4, Z4
+	VFMADD231PS    Z30, Z4, Z12
+	VCVTDQ2PS      Z6, Z6
+	VFMADD231PS    Z30, Z6, Z14
+	VPMOVZXBD      16(SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      32(DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z1, Z1
+	VFMADD231PS    Z30, Z1, Z9
+	VCVTDQ2PS      Z3, Z3
+	VFMADD231PS    Z30, Z3, Z11
+	VCVTDQ2PS      Z5, Z5
+	VFMADD231PS    Z30, Z5, Z13
+	VCVTDQ2PS      Z7, Z7
+	VFMADD231PS    Z30, Z7, Z15
+	VPMOVZXBD      (SI), Z30
+	VPSRLD         $0x04, Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      64(DX), Z26
+	VMULPS         Z26, Z30, Z30
+	VMULPS         thirtySecond<>+0(SB), Z30, Z30
+	VPMOVZXBD      16(SI), Z31
+	VPSRLD         $0x04, Z31, Z31
+	VCVTDQ2PS      Z31, Z31
+	VCVTPH2PS      96(DX), Z26
+	VMULPS         Z26, Z31, Z31
+	VMULPS         thirtySecond<>+0(SB), Z31, Z31
+	VCVTDQ2PS.BCST 32(DI), Z26
+	VFMADD231PS    Z26, Z30, Z8
+	VFMADD231PS    Z26, Z31, Z9
+	VCVTDQ2PS.BCST 32(DI)(R9*1), Z27
+	VFMADD231PS    Z27, Z30, Z10
+	VFMADD231PS    Z27, Z31, Z11
+	VCVTDQ2PS.BCST 32(DI)(R9*2), Z26
+	VFMADD231PS    Z26, Z30, Z12
+	VFMADD231PS    Z26, Z31, Z13
+	VCVTDQ2PS.BCST 32(DI)(R10*1), Z27
+	VFMADD231PS    Z27, Z30, Z14
+	VFMADD231PS    Z27, Z31, Z15
+	VPXORD         Z0, Z0, Z0
+	VPXORD         Z1, Z1, Z1
+	VPXORD         Z2, Z2, Z2
+	VPXORD         Z3, Z3, Z3
+	VPXORD         Z4, Z4, Z4
+	VPXORD         Z5, Z5, Z5
+	VPXORD         Z6, Z6, Z6
+	VPXORD         Z7, Z7, Z7
+	CMPQ           R13, $0x01
+	JB             step4_prefetched4_sparse
+	JE             step4_prefetched4_all
+	PREFETCHNTA    (R11)
+	ADDQ           R12, R11
+	JMP            step4_prefetched4
+
+step4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched4
+
+step4_prefetched4_sparse:
+step4_prefetched4:
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPSRLW       $0x02, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	CMPQ         R13, $0x01
+	JB           step4_prefetched6_sparse
+	JE           step4_prefetched6_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step4_prefetched6
+
+step4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched6
+
+step4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step4_prefetched6:
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPBROADCASTD     24(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPBROADCASTD     24(DI)(R9*1), Z27
+	VPDPBUSD         Z27, Z30, Z2
+	VPDPBUSD         Z27, Z31, Z3
+	VPBROADCASTD     24(DI)(R9*2), Z26
+	VPDPBUSD         Z26, Z30, Z4
+	VPDPBUSD         Z26, Z31, Z5
+	VPBROADCASTD     24(DI)(R10*1), Z27
+	VPDPBUSD         Z27, Z30, Z6
+	VPDPBUSD         Z27, Z31, Z7
+	VPSRLW           $0x06, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x06, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPBROADCASTD     28(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPBROADCASTD     28(DI)(R9*1), Z27
+	VPDPBUSD         Z27, Z30, Z2
+	VPDPBUSD         Z27, Z31, Z3
+	VPBROADCASTD     28(DI)(R9*2), Z26
+	VPDPBUSD         Z26, Z30, Z4
+	VPDPBUSD         Z26, Z31, Z5
+	VPBROADCASTD     28(DI)(R10*1), Z27
+	VPDPBUSD         Z27, Z30, Z6
+	VPDPBUSD         Z27, Z31, Z7
+	VPMOVZXBD        32(SI), Z30
+	VPANDD           fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z12
+	VCVTDQ2PS        Z6, Z6
+	VFMADD231PS      Z30, Z6, Z14
+	VPMOVZXBD        48(SI), Z30
+	VPANDD           fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z13
+	VCVTDQ2PS        Z7, Z7
+	VFMADD231PS      Z30, Z7, Z15
+	VPMOVZXBD        32(SI), Z30
+	VPSRLD           $0x04, Z30, Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z26
+	VMULPS           Z26, Z30, Z30
+	VMULPS           thirtySecond<>+0(SB), Z30, Z30
+	VPMOVZXBD        48(SI), Z31
+	VPSRLD           $0x04, Z31, Z31
+	VCVTDQ2PS        Z31, Z31
+	VCVTPH2PS        96(DX), Z26
+	VMULPS           Z26, Z31, Z31
+	VMULPS           thirtySecond<>+0(SB), Z31, Z31
+	VCVTDQ2PS.BCST   36(DI), Z26
+	VFMADD231PS      Z26, Z30, Z8
+	VFMADD231PS      Z26, Z31, Z9
+	VCVTDQ2PS.BCST   36(DI)(R9*1), Z27
+	VFMADD231PS      Z27, Z30, Z10
+	VFMADD231PS      Z27, Z31, Z11
+	VCVTDQ2PS.BCST   36(DI)(R9*2), Z26
+	VFMADD231PS      Z26, Z30, Z12
+	VFMADD231PS      Z26, Z31, Z13
+	VCVTDQ2PS.BCST   36(DI)(R10*1), Z27
+	VFMADD231PS      Z27, Z30, Z14
+	VFMADD231PS      Z27, Z31, Z15
+	ADDQ             $0x00000140, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              step4block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
+	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
+	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
+	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
+	VFMADD231PS.BCST (DI)(R10*1), Z14, Z22
+	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              step4group
+	DECQ             CX
+	JNZ              step4
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z18, (BX)
+	VMOVUPS          Z19, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z22, (BX)
+	VMOVUPS          Z23, 64(BX)
+	JMP              end
+
+rows5:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun5
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+
+begun5:
+step5:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+step5group:
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	MOVL   $0x00000004, AX
+
+step5block:
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	CMPQ        R13, $0x01
+	JB          step5_prefetched0_sparse
+	JE          step5_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step5_prefetched0
+
+step5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched0
+
+step5_prefetched0_sparse:
+step5_prefetched0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD (R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPSRLW       $0x02, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 4(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	CMPQ         R13, $0x01
+	JB           step5_prefetched2_sparse
+	JE           step5_prefetched2_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step5_prefetched2
+
+step5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched2
+
+step5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step5_prefetched2:
+	VPSRLW         $0x04, 64(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x04, 128(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   8(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPBROADCASTD   8(DI)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z2
+	VPDPBUSD       Z27, Z31, Z3
+	VPBROADCASTD   8(DI)(R9*2), Z26
+	VPDPBUSD       Z26, Z30, Z4
+	VPDPBUSD       Z26, Z31, Z5
+	VPBROADCASTD   8(DI)(R10*1), Z27
+	VPDPBUSD       Z27, Z30, Z6
+	VPDPBUSD       Z27, Z31, Z7
+	VPBROADCASTD   8(R14), Z26
+	VPDPBUSD       Z26, Z30, Z8
+	VPDPBUSD       Z26, Z31, Z9
+	VPSRLW         $0x06, 64(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x06, 128(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   12(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPBROADCASTD   12(DI)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z2
+	VPDPBUSD       Z27, Z31, Z3
+	VPBROADCASTD   12(DI)(R9*2), Z26
+	VPDPBUSD       Z26, Z30, Z4
+	VPDPBUSD       Z26, Z31, Z5
+	VPBROADCASTD   12(DI)(R10*1), Z27
+	VPDPBUSD       Z27, Z30, Z6
+	VPDPBUSD       Z27, Z31, Z7
+	VPBROADCASTD   12(R14), Z26
+	VPDPBUSD       Z26, Z30, Z8
+	VPDPBUSD       Z26, Z31, Z9
+	VPMOVZXBD      (SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      (DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z0, Z0
+	VFMADD231PS    Z30, Z0, Z10
+	VCVTDQ2PS      Z2, Z2
+	VFMADD231PS    Z30, Z2, Z12
+	VCVTDQ2PS      Z4, Z4
+	VFMADD231PS    Z30, Z4, Z14
+	VCVTDQ2PS      Z6, Z6
+	VFMADD231PS    Z30, Z6, Z16
+	VCVTDQ2PS      Z8, Z8
+	VFMADD231PS    Z30, Z8, Z18
+	VPMOVZXBD      16(SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      32(DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z1, Z1
+	VFMADD231PS    Z30, Z1, Z11
+	VCVTDQ2PS      Z3, Z3
+	VFMADD231PS    Z30, Z3, Z13
+	VCVTDQ2PS      Z5, Z5
+	VFMADD231PS    Z30, Z5, Z15
+	VCVTDQ2PS      Z7, Z7
+	VFMADD231PS    Z30, Z7, Z17
+	VCVTDQ2PS      Z9, Z9
+	VFMADD231PS    Z30, Z9, Z19
+	VPMOVZXBD      (SI), Z30
+	VPSRLD         $0x04, Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      64(DX), Z26
+	VMULPS         Z26, Z30, Z30
+	VMULPS         thirtySecond<>+0(SB), Z30, Z30
+	VPMOVZXBD      16(SI), Z31
+	VPSRLD         $0x04, Z31, Z31
+	VCVTDQ2PS      Z31, Z31
+	VCVTPH2PS      96(DX), Z26
+	VMULPS         Z26, Z31, Z31
+	VMULPS         thirtySecond<>+0(SB), Z31, Z31
+	VCVTDQ2PS.BCST 32(DI), Z26
+	VFMADD231PS    Z26, Z30, Z10
+	VFMADD231PS    Z26, Z31, Z11
+	VCVTDQ2PS.BCST 32(DI)(R9*1), Z27
+	VFMADD231PS    Z27, Z30, Z12
+	VFMADD231PS    Z27, Z31, Z13
+	VCVTDQ2PS.BCST 32(DI)(R9*2), Z26
+	VFMADD231PS    Z26, Z30, Z14
+	VFMADD231PS    Z26, Z31, Z15
+	VCVTDQ2PS.BCST 32(DI)(R10*1), Z27
+	VFMADD231PS    Z27, Z30, Z16
+	VFMADD231PS    Z27, Z31, Z17
+	VCVTDQ2PS.BCST 32(R14), Z26
+	VFMADD231PS    Z26, Z30, Z18
+	VFMADD231PS    Z26, Z31, Z19
+	VPXORD         Z0, Z0, Z0
+	VPXORD         Z1, Z1, Z1
+	VPXORD         Z2, Z2, Z2
+	VPXORD         Z3, Z3, Z3
+	VPXORD         Z4, Z4, Z4
+	VPXORD         Z5, Z5, Z5
+	VPXORD         Z6, Z6, Z6
+	VPXORD         Z7, Z7, Z7
+	VPXORD         Z8, Z8, Z8
+	VPXORD         Z9, Z9, Z9
+	CMPQ           R13, $0x01
+	JB             step5_prefetched4_sparse
+	JE             step5_prefetched4_all
+	PREFETCHNTA    (R11)
+	ADDQ           R12, R11
+	JMP            step5_prefetched4
+
+step5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched4
+
+step5_prefetched4_sparse:
+step5_prefetched4:
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 16(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPSRLW       $0x02, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 20(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	CMPQ         R13, $0x01
+	JB           step5_prefetched6_sparse
+	JE           step5_prefetched6_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step5_prefetched6
+
+step5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched6
+
+step5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step5_prefetched6:
+	VPSRLW         $0x04, 192(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x04, 256(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   24(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPBROADCASTD   24(DI)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z2
+	VPDPBUSD       Z27, Z31, Z3
+	VPBROADCASTD   24(DI)(R9*2), Z26
+	VPDPBUSD       Z26, Z30, Z4
+	VPDPBUSD       Z26, Z31, Z5
+	VPBROADCASTD   24(DI)(R10*1), Z27
+	VPDPBUSD       Z27, Z30, Z6
+	VPDPBUSD       Z27, Z31, Z7
+	VPBROADCASTD   24(R14), Z26
+	VPDPBUSD       Z26, Z30, Z8
+	VPDPBUSD       Z26, Z31, Z9
+	VPSRLW         $0x06, 192(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x06, 256(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   28(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPBROADCASTD   28(DI)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z2
+	VPDPBUSD       Z27, Z31, Z3
+	VPBROADCASTD   28(DI)(R9*2), Z26
+	VPDPBUSD       Z26, Z30, Z4
+	VPDPBUSD       Z26, Z31, Z5
+	VPBROADCASTD   28(DI)(R10*1), Z27
+	VPDPBUSD       Z27, Z30, Z6
+	VPDPBUSD       Z27, Z31, Z7
+	VPBROADCASTD   28(R14), Z26
+	VPDPBUSD       Z26, Z30, Z8
+	VPDPBUSD       Z26, Z31, Z9
+	VPMOVZXBD      32(SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      (DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z0, Z0
+	VFMADD231PS    Z30, Z0, Z10
+	VCVTDQ2PS      Z2, Z2
+	VFMADD231PS    Z30, Z2, Z12
+	VCVTDQ2PS      Z4, Z4
+	VFMADD231PS    Z30, Z4, Z14
+	VCVTDQ2PS      Z6, Z6
+	VFMADD231PS    Z30, Z6, Z16
+	VCVTDQ2PS      Z8, Z8
+	VFMADD231PS    Z30, Z8, Z18
+	VPMOVZXBD      48(SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      32(DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z1, Z1
+	VFMADD231PS    Z30, Z1, Z11
+	VCVTDQ2PS      Z3, Z3
+	VFMADD231PS    Z30, Z3, Z13
+	VCVTDQ2PS      Z5, Z5
+	VFMADD231PS    Z30, Z5, Z15
+	VCVTDQ2PS      Z7, Z7
+	VFMADD231PS    Z30, Z7, Z17
+	VCVTDQ2PS      Z9, Z9
+	VFMADD231PS    Z30, Z9, Z19
+	VPMOVZXBD      32(SI), Z30
+	VPSRLD         $0x04, Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      64(DX), Z26
+	VMULPS         Z26, Z30, Z30
+	VMULPS         thirtySecond<>+0(SB), Z30, Z30
+	VPMOVZXBD      48(SI), Z31
+	VPSRLD         $0x04, Z31, Z31
+	VCVTDQ2PS      Z31, Z31
+	VCVTPH2PS      96(DX), Z26
+	VMULPS         Z26, Z31, Z31
+	VMULPS         thirtySecond<>+0(SB), Z31, Z31
+	VCVTDQ2PS.BCST 36(DI), Z26
+	VFMADD231PS    Z26, Z30, Z10
+	VFMADD231PS    Z26, Z31, Z11
+	VCVTDQ2PS.BCST 36(DI)(R9*1), Z27
+	VFMADD231PS    Z27, Z30, Z12
+	VFMADD231PS    Z27, Z31, Z13
+	VCVTDQ2PS.BCST 36(DI)(R9*2), Z26
+	VFMADD231PS    Z26, Z30, Z14
+	VFMADD231PS    Z26, Z31, Z15
+	VCVTDQ2PS.BCST 36(DI)(R10*1), Z27
+	VFMADD231PS    Z27, Z30, Z16
+	VFMADD231PS    Z27, Z31, Z17
+	VCVTDQ2PS.BCST 36(R14), Z26
+	VFMADD231PS    Z26, Z30, Z18
+	VFMADD231PS    Z26, Z31, Z19
+	ADDQ           $0x00000140, SI
+	ADDQ           $0x2c, DI
+	ADDQ           $0x2c, R14
+	DECQ           AX
+	JNZ            step5block
+	VBROADCASTSS   (DI), Z26
+	VMOVUPS        (BX), Z27
+	VFMADD231PS    Z10, Z26, Z27
+	VMOVUPS        Z27, (BX)
+	VMOVUPS        64(BX), Z27
+	VFMADD231PS    Z11, Z26, Z27
+	VMOVUPS        Z27, 64(BX)
+	VBROADCASTSS   (DI)(R9*1), Z26
+	VMOVUPS        128(BX), Z27
+	VFMADD231PS    Z12, Z26, Z27
+	VMOVUPS        Z27, 128(BX)
+	VMOVUPS        192(BX), Z27
+	VFMADD231PS    Z13, Z26, Z27
+	VMOVUPS        Z27, 192(BX)
+	VBROADCASTSS   (DI)(R9*2), Z26
+	VMOVUPS        256(BX), Z27
+	VFMADD231PS    Z14, Z26, Z27
+	VMOVUPS        Z27, 256(BX)
+	VMOVUPS        320(BX), Z27
+	VFMADD231PS    Z15, Z26, Z27
+	VMOVUPS        Z27, 320(BX)
+	VBROADCASTSS   (DI)(R10*1), Z26
+	VMOVUPS        384(BX), Z27
+	VFMADD231PS    Z16, Z26, Z27
+	VMOVUPS        Z27, 384(BX)
+	VMOVUPS        448(BX), Z27
+	VFMADD231PS    Z17, Z26, Z27
+	VMOVUPS        Z27, 448(BX)
+	VBROADCASTSS   (R14), Z26
+	VMOVUPS        512(BX), Z27
+	VFMADD231PS    Z18, Z26, Z27
+	VMOVUPS        Z27, 512(BX)
+	VMOVUPS        576(BX), Z27
+	VFMADD231PS    Z19, Z26, Z27
+	VMOVUPS        Z27, 576(BX)
+	ADDQ           $0x04, DI
+	ADDQ           $0x04, R14
+	XORL           $0x01, R15
+	JNZ            step5group
+	DECQ           CX
+	JNZ            step5
+	MOVQ           t+0(FP), R15
+	MOVQ           48(R15), SI
+	MOVQ           56(R15), DX
+	VMOVUPS        (BX), Z30
+	VMOVUPS        Z30, (SI)
+	VMOVUPS        64(BX), Z30
+	VMOVUPS        Z30, 64(SI)
+	ADDQ           DX, SI
+	VMOVUPS        128(BX), Z30
+	VMOVUPS        Z30, (SI)
+	VMOVUPS        192(BX), Z30
+	VMOVUPS        Z30, 64(SI)
+	ADDQ           DX, SI
+	VMOVUPS        256(BX), Z30
+	VMOVUPS        Z30, (SI)
+	VMOVUPS        320(BX), Z30
+	VMOVUPS        Z30, 64(SI)
+	ADDQ           DX, SI
+	VMOVUPS        384(BX), Z30
+	VMOVUPS        Z30, (SI)
+	VMOVUPS        448(BX), Z30
+	VMOVUPS        Z30, 64(SI)
+	ADDQ           DX, SI
+	VMOVUPS        512(BX), Z30
+	VMOVUPS        Z30, (SI)
+	VMOVUPS        576(BX), Z30
+	VMOVUPS        Z30, 64(SI)
+	JMP            end
+
+rows6:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun6
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+
+begun6:
+step6:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+step6group:
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	MOVL   $0x00000004, AX
+
+step6block:
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
+	CMPQ        R13, $0x01
+	JB          step6_prefetched0_sparse
+	JE          step6_prefetched0_all
+	PREFETCHNTA (R11)
+	ADDQ        R12, R11
+	JMP         step6_prefetched0
+
+step6_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched0
+
+step6_prefetched0_sparse:
+step6_prefetched0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD (R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPBROADCASTD (R14)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z10
+	VPDPBUSD     Z27, Z31, Z11
+	VPSRLW       $0x02, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 4(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPBROADCASTD 4(R14)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z10
+	VPDPBUSD     Z27, Z31, Z11
+	CMPQ         R13, $0x01
+	JB           step6_prefetched2_sparse
+	JE           step6_prefetched2_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step6_prefetched2
+
+step6_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched2
+
+step6_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step6_prefetched2:
+	VPSRLW         $0x04, 64(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x04, 128(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   8(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPBROADCASTD   8(DI)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z2
+	VPDPBUSD       Z27, Z31, Z3
+	VPBROADCASTD   8(DI)(R9*2), Z26
+	VPDPBUSD       Z26, Z30, Z4
+	VPDPBUSD       Z26, Z31, Z5
+	VPBROADCASTD   8(DI)(R10*1), Z27
+	VPDPBUSD       Z27, Z30, Z6
+	VPDPBUSD       Z27, Z31, Z7
+	VPBROADCASTD   8(R14), Z26
+	VPDPBUSD       Z26, Z30, Z8
+	VPDPBUSD       Z26, Z31, Z9
+	VPBROADCASTD   8(R14)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z10
+	VPDPBUSD       Z27, Z31, Z11
+	VPSRLW         $0x06, 64(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x06, 128(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   12(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPBROADCASTD   12(DI)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z2
+	VPDPBUSD       Z27, Z31, Z3
+	VPBROADCASTD   12(DI)(R9*2), Z26
+	VPDPBUSD       Z26, Z30, Z4
+	VPDPBUSD       Z26, Z31, Z5
+	VPBROADCASTD   12(DI)(R10*1), Z27
+	VPDPBUSD       Z27, Z30, Z6
+	VPDPBUSD       Z27, Z31, Z7
+	VPBROADCASTD   12(R14), Z26
+	VPDPBUSD       Z26, Z30, Z8
+	VPDPBUSD       Z26, Z31, Z9
+	VPBROADCASTD   12(R14)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z10
+	VPDPBUSD       Z27, Z31, Z11
+	VPMOVZXBD      (SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      (DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z0, Z0
+	VFMADD231PS    Z30, Z0, Z12
+	VCVTDQ2PS      Z2, Z2
+	VFMADD231PS    Z30, Z2, Z14
+	VCVTDQ2PS      Z4, Z4
+	VFMADD231PS    Z30, Z4, Z16
+	VCVTDQ2PS      Z6, Z6
+	VFMADD231PS    Z30, Z6, Z18
+	VCVTDQ2PS      Z8, Z8
+	VFMADD231PS    Z30, Z8, Z20
+	VCVTDQ2PS      Z10, Z10
+	VFMADD231PS    Z30, Z10, Z22
+	VPMOVZXBD      16(SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      32(DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z1, Z1
+	VFMADD231PS    Z30, Z1, Z13
+	VCVTDQ2PS      Z3, Z3
+	VFMADD231PS    Z30, Z3, Z15
+	VCVTDQ2PS      Z5, Z5
+	VFMADD231PS    Z30, Z5, Z17
+	VCVTDQ2PS      Z7, Z7
+	VFMADD231PS    Z30, Z7, Z19
+	VCVTDQ2PS      Z9, Z9
+	VFMADD231PS    Z30, Z9, Z21
+	VCVTDQ2PS      Z11, Z11
+	VFMADD231PS    Z30, Z11, Z23
+	VPMOVZXBD      (SI), Z30
+	VPSRLD         $0x04, Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      64(DX), Z26
+	VMULPS         Z26, Z30, Z30
+	VMULPS         thirtySecond<>+0(SB), Z30, Z30
+	VPMOVZXBD      16(SI), Z31
+	VPSRLD         $0x04, Z31, Z31
+	VCVTDQ2PS      Z31, Z31
+	VCVTPH2PS      96(DX), Z26
+	VMULPS         Z26, Z31, Z31
+	VMULPS         thirtySecond<>+0(SB), Z31, Z31
+	VCVTDQ2PS.BCST 32(DI), Z26
+	VFMADD231PS    Z26, Z30, Z12
+	VFMADD231PS    Z26, Z31, Z13
+	VCVTDQ2PS.BCST 32(DI)(R9*1), Z27
+	VFMADD231PS    Z27, Z30, Z14
+	VFMADD231PS    Z27, Z31, Z15
+	VCVTDQ2PS.BCST 32(DI)(R9*2), Z26
+	VFMADD231PS    Z26, Z30, Z16
+	VFMADD231PS    Z26, Z31, Z17
+	VCVTDQ2PS.BCST 32(DI)(R10*1), Z27
+	VFMADD231PS    Z27, Z30, Z18
+	VFMADD231PS    Z27, Z31, Z19
+	VCVTDQ2PS.BCST 32(R14), Z26
+	VFMADD231PS    Z26, Z30, Z20
+	VFMADD231PS    Z26, Z31, Z21
+	VCVTDQ2PS.BCST 32(R14)(R9*1), Z27
+	VFMADD231PS    Z27, Z30, Z22
+	VFMADD231PS    Z27, Z31, Z23
+	VPXORD         Z0, Z0, Z0
+	VPXORD         Z1, Z1, Z1
+	VPXORD         Z2, Z2, Z2
+	VPXORD         Z3, Z3, Z3
+	VPXORD         Z4, Z4, Z4
+	VPXORD         Z5, Z5, Z5
+	VPXORD         Z6, Z6, Z6
+	VPXORD         Z7, Z7, Z7
+	VPXORD         Z8, Z8, Z8
+	VPXORD         Z9, Z9, Z9
+	VPXORD         Z10, Z10, Z10
+	VPXORD         Z11, Z11, Z11
+	CMPQ           R13, $0x01
+	JB             step6_prefetched4_sparse
+	JE             step6_prefetched4_all
+	PREFETCHNTA    (R11)
+	ADDQ           R12, R11
+	JMP            step6_prefetched4
+
+step6_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched4
+
+step6_prefetched4_sparse:
+step6_prefetched4:
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 16(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPBROADCASTD 16(R14)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z10
+	VPDPBUSD     Z27, Z31, Z11
+	VPSRLW       $0x02, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 20(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPBROADCASTD 20(R14)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z10
+	VPDPBUSD     Z27, Z31, Z11
+	CMPQ         R13, $0x01
+	JB           step6_prefetched6_sparse
+	JE           step6_prefetched6_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step6_prefetched6
+
+step6_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched6
+
+step6_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step6_prefetched6:
+	VPSRLW         $0x04, 192(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x04, 256(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   24(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPBROADCASTD   24(DI)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z2
+	VPDPBUSD       Z27, Z31, Z3
+	VPBROADCASTD   24(DI)(R9*2), Z26
+	VPDPBUSD       Z26, Z30, Z4
+	VPDPBUSD       Z26, Z31, Z5
+	VPBROADCASTD   24(DI)(R10*1), Z27
+	VPDPBUSD       Z27, Z30, Z6
+	VPDPBUSD       Z27, Z31, Z7
+	VPBROADCASTD   24(R14), Z26
+	VPDPBUSD       Z26, Z30, Z8
+	VPDPBUSD       Z26, Z31, Z9
+	VPBROADCASTD   24(R14)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z10
+	VPDPBUSD       Z27, Z31, Z11
+	VPSRLW         $0x06, 192(SI), Z30
+	VPANDD         Z24, Z30, Z30
+	VPSRLW         $0x06, 256(SI), Z31
+	VPANDD         Z24, Z31, Z31
+	VPBROADCASTD   28(DI), Z26
+	VPDPBUSD       Z26, Z30, Z0
+	VPDPBUSD       Z26, Z31, Z1
+	VPBROADCASTD   28(DI)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z2
+	VPDPBUSD       Z27, Z31, Z3
+	VPBROADCASTD   28(DI)(R9*2), Z26
+	VPDPBUSD       Z26, Z30, Z4
+	VPDPBUSD       Z26, Z31, Z5
+	VPBROADCASTD   28(DI)(R10*1), Z27
+	VPDPBUSD       Z27, Z30, Z6
+	VPDPBUSD       Z27, Z31, Z7
+	VPBROADCASTD   28(R14), Z26
+	VPDPBUSD       Z26, Z30, Z8
+	VPDPBUSD       Z26, Z31, Z9
+	VPBROADCASTD   28(R14)(R9*1), Z27
+	VPDPBUSD       Z27, Z30, Z10
+	VPDPBUSD       Z27, Z31, Z11
+	VPMOVZXBD      32(SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      (DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z0, Z0
+	VFMADD231PS    Z30, Z0, Z12
+	VCVTDQ2PS      Z2, Z2
+	VFMADD231PS    Z30, Z2, Z14
+	VCVTDQ2PS      Z4, Z4
+	VFMADD231PS    Z30, Z4, Z16
+	VCVTDQ2PS      Z6, Z6
+	VFMADD231PS    Z30, Z6, Z18
+	VCVTDQ2PS      Z8, Z8
+	VFMADD231PS    Z30, Z8, Z20
+	VCVTDQ2PS      Z10, Z10
+	VFMADD231PS    Z30, Z10, Z22
+	VPMOVZXBD      48(SI), Z30
+	VPANDD         fifteen<>+0(SB), Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      32(DX), Z31
+	VMULPS         Z31, Z30, Z30
+	VCVTDQ2PS      Z1, Z1
+	VFMADD231PS    Z30, Z1, Z13
+	VCVTDQ2PS      Z3, Z3
+	VFMADD231PS    Z30, Z3, Z15
+	VCVTDQ2PS      Z5, Z5
+	VFMADD231PS    Z30, Z5, Z17
+	VCVTDQ2PS      Z7, Z7
+	VFMADD231PS    Z30, Z7, Z19
+	VCVTDQ2PS      Z9, Z9
+	VFMADD231PS    Z30, Z9, Z21
+	VCVTDQ2PS      Z11, Z11
+	VFMADD231PS    Z30, Z11, Z23
+	VPMOVZXBD      32(SI), Z30
+	VPSRLD         $0x04, Z30, Z30
+	VCVTDQ2PS      Z30, Z30
+	VCVTPH2PS      64(DX), Z26
+	VMULPS         Z26, Z30, Z30
+	VMULPS         thirtySecond<>+0(SB), Z30, Z30
+	VPMOVZXBD      48(SI), Z31
+	VPSRLD         $0x04, Z31, Z31
+	VCVTDQ2PS      Z31, Z31
+	VCVTPH2PS      96(DX), Z26
+	VMULPS         Z26, Z31, Z31
+	VMULPS         thirtySecond<>+0(SB), Z31, Z31
+	VCVTDQ2PS.BCST 36(DI), Z26
+	VFMADD231PS    Z26, Z30, Z12
+	VFMADD231PS    Z26, Z31, Z13
+	VCVTDQ2PS.BCST 36(DI)(R9*1), Z27
+	VFMADD231PS    Z27, Z30, Z14
+	VFMADD231PS    Z27, Z31, Z15
+	VCVTDQ2PS.BCST 36(DI)(R9*2), Z26
+	VFMADD231PS    Z26, Z30, Z16
+	VFMADD231PS    Z26, Z31, Z17
+	VCVTDQ2PS.BCST 36(DI)(R10*1), Z27
+	VFMADD231PS    Z27, Z30, Z18
+	VFMADD231PS    Z27, Z31, Z19
+	VCVTDQ2PS.BCST 36(R14), Z26
+	VFMADD231PS    Z26, Z30, Z20
+	VFMADD231PS    Z26, Z31, Z21
+	VCVTDQ2PS.BCST 36(R14)(R9*1), Z27
+	VFMADD231PS    Z27, Z30, Z22
+	VFMADD231PS    Z27, Z31, Z23
+	ADDQ           $0x00000140, SI
+	ADDQ           $0x2c, DI
+	ADDQ           $0x2c, R14
+	DECQ           AX
+	JNZ            step6block
+	VBROADCASTSS   (DI), Z26
+	VMOVUPS        (BX), Z27
+	VFMADD231PS    Z12, Z26, Z27
+	VMOVUPS        Z27, (BX)
+	VMOVUPS        64(BX), Z27
+	VFMADD231PS    Z13, Z26, Z27
+	VMOVUPS        Z27, 64(BX)
+	VBROADCASTSS   (DI)(R9*1), Z26
+	VMOVUPS        128(BX), Z27
+	VFMADD231PS    Z14, Z26, Z27
+	VMOVUPS        Z27, 128(BX)
+	VMOVUPS        192(BX), Z27
+	VFMADD231PS    Z15, Z26, Z27
+	VMOVUPS        Z27, 192(BX)
+	VBROADCASTSS   (DI)(R9*2), Z26
+	VMOVUPS        256(BX), Z27
+	VFMADD231PS    Z16, Z26, Z27
+	VMOVUPS        Z27, 256(BX)
+	VMOVUPS        320(BX), Z27
+	VFMADD231PS    Z17, Z26, Z27
+	VMOVUPS        Z27, 320(BX)
+	VBROADCASTSS   (DI)(R10*1), Z26
+	VMOVUPS        384(BX), Z27
+	VFMADD231PS    Z18, Z26, Z27
+	VMOVUPS        Z27, 384(BX)
+	VMOVUPS        448(BX), Z27
+	VFMADD231PS    Z19, Z26, Z27
+	VMOVUPS        Z27, 448(BX)
+	VBROADCASTSS   (R14), Z26
+	VMOVUPS        512(BX), Z27
+	VFMADD231PS    Z20, Z26, Z27
+	VMOVUPS        Z27, 512(BX)
+	VMOVUPS        576(BX), Z27
+	VFMADD231PS    Z21, Z26, Z27
+	VMOVUPS        Z27, 576(BX)
+	VBROADCASTSS   (R14)(R9*1), Z26
+	VMOVUPS        640(BX), Z27
+	VFMADD231PS    Z22, Z26, Z27
+	VMOVUPS        Z27, 640(BX)
+	VMOVUPS        704(BX), Z27
+	VFMADD231PS    Z23, Z26, Z27
+	VMOVUPS        Z27, 704(BX)
+	ADDQ           $0x04, DI
+	ADDQ           $0x04, R14
+	XORL           $0x01, R15
+	JNZ            step6group
+	DECQ           CX
+	JNZ            step6
+	MOVQ           t+0(FP), R15
+	MOVQ           48(R15), SI
+	MOVQ           56(R15), DX
+	VMOVUPS        (BX), Z30
+	VMOVUPS        Z30, (SI)
+	VMOVUPS        64(BX), Z30
+	VMOVUPS        Z30, 64(SI)
+	ADDQ           DX, SI
+	VMOVUPS        128(BX), Z30
+	VMOVUPS        Z30, (SI)
+	VMOVUPS        192(BX), Z30
+	VMOVUPS        Z30, 64(SI)
+	ADDQ           DX, SI
+	VMOVUPS        256(BX), Z30
+	VMOVUPS        Z30, (SI)
+	VMOVUPS        320(BX), Z30
+	VMOVUPS        Z30, 64(SI)
+	ADDQ           DX, SI
+	VMOVUPS        384(BX), Z30
+	VMOVUPS        Z30, (SI)
+	VMOVUPS        448(BX), Z30
+	VMOVUPS        Z30, 64(SI)
+	ADDQ           DX, SI
+	VMOVUPS        512(BX), Z30
+	VMOVUPS        Z30, (SI)
+	VMOVUPS        576(BX), Z30
+	VMOVUPS        Z30, 64(SI)
+	ADDQ           DX, SI
+	VMOVUPS        640(BX), Z30
+	VMOVUPS        Z30, (SI)
+	VMOVUPS        704(BX), Z30
+	VMOVUPS        Z30, 64(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
+	VZEROUPPER
+	RET
+
+// func mulQ3KAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulQ3KAVX512(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
+	MOVQ    (R15), SI
+	MOVQ    8(R15), DI
+	MOVQ    16(R15), R9
+	LEAQ    (R9)(R9*2), R10
+	LEAQ    (DI)(R9*4), R14
+	MOVQ    24(R15), CX
+	MOVQ    32(R15), BX
+	VMOVUPS twoBits<>+0(SB), Z24
+	VMOVUPS thirdBits<>+0(SB), Z25
+	MOVQ    88(R15), DX
+	CMPQ    DX, $0x01
+	JEQ     rows1
+	CMPQ    DX, $0x02
+	JEQ     rows2
+	CMPQ    DX, $0x03
+	JEQ     rows3
+	CMPQ    DX, $0x04
+	JEQ     rows4
+	CMPQ    DX, $0x05
+	JEQ     rows5
+	JMP     rows6
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero1
+	VMOVUPS (BX), Z4
+	VMOVUPS 64(BX), Z5
+	JMP     resumed1
+
+zero1:
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+resumed1:
+step1:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	XORL R15, R15
+
+step1group:
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVL   $0x00000004, AX
+
+step1block:
+	VPBROADCASTD 32(DI), Z0
+	VPSRAD       $0x03, Z0, Z0
+	VPBROADCASTD 32(DI), Z1
+	VPSRAD       $0x03, Z1, Z1
+	CMPQ         R13, $0x01
+	JB           step1_prefetched0_sparse
+	JE           step1_prefetched0_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step1_prefetched0
+
+step1_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched0
+
+step1_prefetched0_sparse:
+step1_prefetched0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPSRLW       $0x02, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x01, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x01, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	CMPQ         R13, $0x01
+	JB           step1_prefetched2_sparse
+	JE           step1_prefetched2_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step1_prefetched2
+
+step1_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched2
+
+step1_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step1_prefetched2:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VMOVUPS      320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VMOVUPS      384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPSRLW       $0x06, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x06, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x01, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x01, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPMOVSXBD    (SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z2
+	VPMOVSXBD    16(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z3
+	VPBROADCASTD 36(DI), Z0
+	VPSRAD       $0x03, Z0, Z0
+	VPBROADCASTD 36(DI), Z1
+	VPSRAD       $0x03, Z1, Z1
+	CMPQ         R13, $0x01
+	JB           step1_prefetched4_sparse
+	JE           step1_prefetched4_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step1_prefetched4
+
+step1_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched4
+
+step1_prefetched4_sparse:
+step1_prefetched4:
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x02, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x02, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPSRLW       $0x02, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x03, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x03, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	CMPQ         R13, $0x01
+	JB           step1_prefetched6_sparse
+	JE           step1_prefetched6_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step1_prefetched6
+
+step1_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step1_prefetched6
+
+step1_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step1_prefetched6:
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPSRLW           $0x04, 320(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z30
+	VPSRLW           $0x04, 384(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z31
+	VPBROADCASTD     24(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPSRLW           $0x06, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x06, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPSRLW           $0x05, 320(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z30
+	VPSRLW           $0x05, 384(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z31
+	VPBROADCASTD     28(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPMOVSXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z2
+	VPMOVSXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z3
+	ADDQ             $0x000001c0, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              step1block
+	VFMADD231PS.BCST (DI), Z2, Z4
+	VFMADD231PS.BCST (DI), Z3, Z5
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              step1group
+	DECQ             CX
+	JNZ              step1
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z4, (BX)
+	VMOVUPS          Z5, 64(BX)
+	JMP              end
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero2
+	VMOVUPS (BX), Z8
+	VMOVUPS 64(BX), Z9
+	VMOVUPS 128(BX), Z10
+	VMOVUPS 192(BX), Z11
+	JMP     resumed2
+
+zero2:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+
+resumed2:
+step2:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	XORL R15, R15
+
+step2group:
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVL   $0x00000004, AX
+
+step2block:
+	VPBROADCASTD 32(DI), Z0
+	VPSRAD       $0x03, Z0, Z0
+	VPBROADCASTD 32(DI), Z1
+	VPSRAD       $0x03, Z1, Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VPSRAD       $0x03, Z2, Z2
+	VPBROADCASTD 32(DI)(R9*1), Z3
+	VPSRAD       $0x03, Z3, Z3
+	CMPQ         R13, $0x01
+	JB           step2_prefetched0_sparse
+	JE           step2_prefetched0_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step2_prefetched0
+
+step2_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched0
+
+step2_prefetched0_sparse:
+step2_prefetched0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPSRLW       $0x02, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x01, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x01, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	CMPQ         R13, $0x01
+	JB           step2_prefetched2_sparse
+	JE           step2_prefetched2_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step2_prefetched2
+
+step2_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched2
+
+step2_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step2_prefetched2:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VMOVUPS      320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VMOVUPS      384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPSRLW       $0x06, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x06, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x01, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x01, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPMOVSXBD    (SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z4
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z30, Z2, Z6
+	VPMOVSXBD    16(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z5
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z30, Z3, Z7
+	VPBROADCASTD 36(DI), Z0
+	VPSRAD       $0x03, Z0, Z0
+	VPBROADCASTD 36(DI), Z1
+	VPSRAD       $0x03, Z1, Z1
+	VPBROADCASTD 36(DI)(R9*1), Z2
+	VPSRAD       $0x03, Z2, Z2
+	VPBROADCASTD 36(DI)(R9*1), Z3
+	VPSRAD       $0x03, Z3, Z3
+	CMPQ         R13, $0x01
+	JB           step2_prefetched4_sparse
+	JE           step2_prefetched4_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step2_prefetched4
+
+step2_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched4
+
+step2_prefetched4_sparse:
+step2_prefetched4:
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x02, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x02, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPSRLW       $0x02, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x03, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x03, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	CMPQ         R13, $0x01
+	JB           step2_prefetched6_sparse
+	JE           step2_prefetched6_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step2_prefetched6
+
+step2_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step2_prefetched6
+
+step2_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step2_prefetched6:
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPSRLW           $0x04, 320(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z30
+	VPSRLW           $0x04, 384(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z31
+	VPBROADCASTD     24(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPBROADCASTD     24(DI)(R9*1), Z27
+	VPDPBUSD         Z27, Z30, Z2
+	VPDPBUSD         Z27, Z31, Z3
+	VPSRLW           $0x06, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x06, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPSRLW           $0x05, 320(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z30
+	VPSRLW           $0x05, 384(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z31
+	VPBROADCASTD     28(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPBROADCASTD     28(DI)(R9*1), Z27
+	VPDPBUSD         Z27, Z30, Z2
+	VPDPBUSD         Z27, Z31, Z3
+	VPMOVSXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z4
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z6
+	VPMOVSXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z5
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z7
+	ADDQ             $0x000001c0, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              step2block
+	VFMADD231PS.BCST (DI), Z4, Z8
+	VFMADD231PS.BCST (DI), Z5, Z9
+	VFMADD231PS.BCST (DI)(R9*1), Z6, Z10
+	VFMADD231PS.BCST (DI)(R9*1), Z7, Z11
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              step2group
+	DECQ             CX
+	JNZ              step2
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z8, (BX)
+	VMOVUPS          Z9, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z10, (BX)
+	VMOVUPS          Z11, 64(BX)
+	JMP              end
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero3
+	VMOVUPS (BX), Z12
+	VMOVUPS 64(BX), Z13
+	VMOVUPS 128(BX), Z14
+	VMOVUPS 192(BX), Z15
+	VMOVUPS 256(BX), Z16
+	VMOVUPS 320(BX), Z17
+	JMP     resumed3
+
+zero3:
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+
+resumed3:
+step3:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	XORL R15, R15
+
+step3group:
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVL   $0x00000004, AX
+
+step3block:
+	VPBROADCASTD 32(DI), Z0
+	VPSRAD       $0x03, Z0, Z0
+	VPBROADCASTD 32(DI), Z1
+	VPSRAD       $0x03, Z1, Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VPSRAD       $0x03, Z2, Z2
+	VPBROADCASTD 32(DI)(R9*1), Z3
+	VPSRAD       $0x03, Z3, Z3
+	VPBROADCASTD 32(DI)(R9*2), Z4
+	VPSRAD       $0x03, Z4, Z4
+	VPBROADCASTD 32(DI)(R9*2), Z5
+	VPSRAD       $0x03, Z5, Z5
+	CMPQ         R13, $0x01
+	JB           step3_prefetched0_sparse
+	JE           step3_prefetched0_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step3_prefetched0
+
+step3_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched0
+
+step3_prefetched0_sparse:
+step3_prefetched0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPSRLW       $0x02, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x01, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x01, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	CMPQ         R13, $0x01
+	JB           step3_prefetched2_sparse
+	JE           step3_prefetched2_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step3_prefetched2
+
+step3_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched2
+
+step3_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step3_prefetched2:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VMOVUPS      320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VMOVUPS      384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPSRLW       $0x06, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x06, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x01, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x01, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPMOVSXBD    (SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z6
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z30, Z2, Z8
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z30, Z4, Z10
+	VPMOVSXBD    16(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z7
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z30, Z3, Z9
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z30, Z5, Z11
+	VPBROADCASTD 36(DI), Z0
+	VPSRAD       $0x03, Z0, Z0
+	VPBROADCASTD 36(DI), Z1
+	VPSRAD       $0x03, Z1, Z1
+	VPBROADCASTD 36(DI)(R9*1), Z2
+	VPSRAD       $0x03, Z2, Z2
+	VPBROADCASTD 36(DI)(R9*1), Z3
+	VPSRAD       $0x03, Z3, Z3
+	VPBROADCASTD 36(DI)(R9*2), Z4
+	VPSRAD       $0x03, Z4, Z4
+	VPBROADCASTD 36(DI)(R9*2), Z5
+	VPSRAD       $0x03, Z5, Z5
+	CMPQ         R13, $0x01
+	JB           step3_prefetched4_sparse
+	JE           step3_prefetched4_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step3_prefetched4
+
+step3_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched4
+
+step3_prefetched4_sparse:
+step3_prefetched4:
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x02, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x02, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPSRLW       $0x02, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x03, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x03, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	CMPQ         R13, $0x01
+	JB           step3_prefetched6_sparse
+	JE           step3_prefetched6_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step3_prefetched6
+
+step3_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step3_prefetched6
+
+step3_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step3_prefetched6:
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPSRLW           $0x04, 320(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z30
+	VPSRLW           $0x04, 384(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z31
+	VPBROADCASTD     24(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPBROADCASTD     24(DI)(R9*1), Z27
+	VPDPBUSD         Z27, Z30, Z2
+	VPDPBUSD         Z27, Z31, Z3
+	VPBROADCASTD     24(DI)(R9*2), Z26
+	VPDPBUSD         Z26, Z30, Z4
+	VPDPBUSD         Z26, Z31, Z5
+	VPSRLW           $0x06, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x06, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPSRLW           $0x05, 320(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z30
+	VPSRLW           $0x05, 384(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z31
+	VPBROADCASTD     28(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPBROADCASTD     28(DI)(R9*1), Z27
+	VPDPBUSD         Z27, Z30, Z2
+	VPDPBUSD         Z27, Z31, Z3
+	VPBROADCASTD     28(DI)(R9*2), Z26
+	VPDPBUSD         Z26, Z30, Z4
+	VPDPBUSD         Z26, Z31, Z5
+	VPMOVSXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z6
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z8
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z10
+	VPMOVSXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z7
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z9
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z11
+	ADDQ             $0x000001c0, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              step3block
+	VFMADD231PS.BCST (DI), Z6, Z12
+	VFMADD231PS.BCST (DI), Z7, Z13
+	VFMADD231PS.BCST (DI)(R9*1), Z8, Z14
+	VFMADD231PS.BCST (DI)(R9*1), Z9, Z15
+	VFMADD231PS.BCST (DI)(R9*2), Z10, Z16
+	VFMADD231PS.BCST (DI)(R9*2), Z11, Z17
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              step3group
+	DECQ             CX
+	JNZ              step3
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z12, (BX)
+	VMOVUPS          Z13, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z14, (BX)
+	VMOVUPS          Z15, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	JMP              end
+
+rows4:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero4
+	VMOVUPS (BX), Z16
+	VMOVUPS 64(BX), Z17
+	VMOVUPS 128(BX), Z18
+	VMOVUPS 192(BX), Z19
+	VMOVUPS 256(BX), Z20
+	VMOVUPS 320(BX), Z21
+	VMOVUPS 384(BX), Z22
+	VMOVUPS 448(BX), Z23
+	JMP     resumed4
+
+zero4:
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+
+resumed4:
+step4:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	XORL R15, R15
+
+step4group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVL   $0x00000004, AX
+
+step4block:
+	VPBROADCASTD 32(DI), Z0
+	VPSRAD       $0x03, Z0, Z0
+	VPBROADCASTD 32(DI), Z1
+	VPSRAD       $0x03, Z1, Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VPSRAD       $0x03, Z2, Z2
+	VPBROADCASTD 32(DI)(R9*1), Z3
+	VPSRAD       $0x03, Z3, Z3
+	VPBROADCASTD 32(DI)(R9*2), Z4
+	VPSRAD       $0x03, Z4, Z4
+	VPBROADCASTD 32(DI)(R9*2), Z5
+	VPSRAD       $0x03, Z5, Z5
+	VPBROADCASTD 32(DI)(R10*1), Z6
+	VPSRAD       $0x03, Z6, Z6
+	VPBROADCASTD 32(DI)(R10*1), Z7
+	VPSRAD       $0x03, Z7, Z7
+	CMPQ         R13, $0x01
+	JB           step4_prefetched0_sparse
+	JE           step4_prefetched0_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step4_prefetched0
+
+step4_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched0
+
+step4_prefetched0_sparse:
+step4_prefetched0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPSRLW       $0x02, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x01, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x01, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	CMPQ         R13, $0x01
+	JB           step4_prefetched2_sparse
+	JE           step4_prefetched2_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step4_prefetched2
+
+step4_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched2
+
+step4_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step4_prefetched2:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VMOVUPS      320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VMOVUPS      384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPSRLW       $0x06, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x06, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x01, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x01, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPMOVSXBD    (SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z8
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z30, Z2, Z10
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z30, Z4, Z12
+	VCVTDQ2PS    Z6, Z6
+	VFMADD231PS  Z30, Z6, Z14
+	VPMOVSXBD    16(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z9
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z30, Z3, Z11
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z30, Z5, Z13
+	VCVTDQ2PS    Z7, Z7
+	VFMADD231PS  Z30, Z7, Z15
+	VPBROADCASTD 36(DI), Z0
+	VPSRAD       $0x03, Z0, Z0
+	VPBROADCASTD 36(DI), Z1
+	VPSRAD       $0x03, Z1, Z1
+	VPBROADCASTD 36(DI)(R9*1), Z2
+	VPSRAD       $0x03, Z2, Z2
+	VPBROADCASTD 36(DI)(R9*1), Z3
+	VPSRAD       $0x03, Z3, Z3
+	VPBROADCASTD 36(DI)(R9*2), Z4
+	VPSRAD       $0x03, Z4, Z4
+	VPBROADCASTD 36(DI)(R9*2), Z5
+	VPSRAD       $0x03, Z5, Z5
+	VPBROADCASTD 36(DI)(R10*1), Z6
+	VPSRAD       $0x03, Z6, Z6
+	VPBROADCASTD 36(DI)(R10*1), Z7
+	VPSRAD       $0x03, Z7, Z7
+	CMPQ         R13, $0x01
+	JB           step4_prefetched4_sparse
+	JE           step4_prefetched4_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step4_prefetched4
+
+step4_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched4
+
+step4_prefetched4_sparse:
+step4_prefetched4:
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x02, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x02, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPSRLW       $0x02, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x03, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x03, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	CMPQ         R13, $0x01
+	JB           step4_prefetched6_sparse
+	JE           step4_prefetched6_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step4_prefetched6
+
+step4_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step4_prefetched6
+
+step4_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step4_prefetched6:
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPSRLW           $0x04, 320(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z30
+	VPSRLW           $0x04, 384(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z31
+	VPBROADCASTD     24(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPBROADCASTD     24(DI)(R9*1), Z27
+	VPDPBUSD         Z27, Z30, Z2
+	VPDPBUSD         Z27, Z31, Z3
+	VPBROADCASTD     24(DI)(R9*2), Z26
+	VPDPBUSD         Z26, Z30, Z4
+	VPDPBUSD         Z26, Z31, Z5
+	VPBROADCASTD     24(DI)(R10*1), Z27
+	VPDPBUSD         Z27, Z30, Z6
+	VPDPBUSD         Z27, Z31, Z7
+	VPSRLW           $0x06, 192(SI), Z30
+	VPANDD           Z24, Z30, Z30
+	VPSRLW           $0x06, 256(SI), Z31
+	VPANDD           Z24, Z31, Z31
+	VPSRLW           $0x05, 320(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z30
+	VPSRLW           $0x05, 384(SI), Z29
+	VPTERNLOGD       $0xf8, Z25, Z29, Z31
+	VPBROADCASTD     28(DI), Z26
+	VPDPBUSD         Z26, Z30, Z0
+	VPDPBUSD         Z26, Z31, Z1
+	VPBROADCASTD     28(DI)(R9*1), Z27
+	VPDPBUSD         Z27, Z30, Z2
+	VPDPBUSD         Z27, Z31, Z3
+	VPBROADCASTD     28(DI)(R9*2), Z26
+	VPDPBUSD         Z26, Z30, Z4
+	VPDPBUSD         Z26, Z31, Z5
+	VPBROADCASTD     28(DI)(R10*1), Z27
+	VPDPBUSD         Z27, Z30, Z6
+	VPDPBUSD         Z27, Z31, Z7
+	VPMOVSXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z12
+	VCVTDQ2PS        Z6, Z6
+	VFMADD231PS      Z30, Z6, Z14
+	VPMOVSXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z13
+	VCVTDQ2PS        Z7, Z7
+	VFMADD231PS      Z30, Z7, Z15
+	ADDQ             $0x000001c0, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              step4block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
+	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
+	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
+	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
+	VFMADD231PS.BCST (DI)(R10*1), Z14, Z22
+	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              step4group
+	DECQ             CX
+	JNZ              step4
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z18, (BX)
+	VMOVUPS          Z19, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z22, (BX)
+	VMOVUPS          Z23, 64(BX)
+	JMP              end
+
+rows5:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun5
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+
+begun5:
+step5:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	XORL R15, R15
+
+step5group:
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	MOVL   $0x00000004, AX
+
+step5block:
+	VPBROADCASTD 32(DI), Z0
+	VPSRAD       $0x03, Z0, Z0
+	VPBROADCASTD 32(DI), Z1
+	VPSRAD       $0x03, Z1, Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VPSRAD       $0x03, Z2, Z2
+	VPBROADCASTD 32(DI)(R9*1), Z3
+	VPSRAD       $0x03, Z3, Z3
+	VPBROADCASTD 32(DI)(R9*2), Z4
+	VPSRAD       $0x03, Z4, Z4
+	VPBROADCASTD 32(DI)(R9*2), Z5
+	VPSRAD       $0x03, Z5, Z5
+	VPBROADCASTD 32(DI)(R10*1), Z6
+	VPSRAD       $0x03, Z6, Z6
+	VPBROADCASTD 32(DI)(R10*1), Z7
+	VPSRAD       $0x03, Z7, Z7
+	VPBROADCASTD 32(R14), Z8
+	VPSRAD       $0x03, Z8, Z8
+	VPBROADCASTD 32(R14), Z9
+	VPSRAD       $0x03, Z9, Z9
+	CMPQ         R13, $0x01
+	JB           step5_prefetched0_sparse
+	JE           step5_prefetched0_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step5_prefetched0
+
+step5_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched0
+
+step5_prefetched0_sparse:
+step5_prefetched0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD (R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPSRLW       $0x02, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x01, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x01, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 4(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	CMPQ         R13, $0x01
+	JB           step5_prefetched2_sparse
+	JE           step5_prefetched2_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step5_prefetched2
+
+step5_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched2
+
+step5_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step5_prefetched2:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VMOVUPS      320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VMOVUPS      384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 8(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPSRLW       $0x06, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x06, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x01, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x01, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 12(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPMOVSXBD    (SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z10
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z30, Z2, Z12
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z30, Z4, Z14
+	VCVTDQ2PS    Z6, Z6
+	VFMADD231PS  Z30, Z6, Z16
+	VCVTDQ2PS    Z8, Z8
+	VFMADD231PS  Z30, Z8, Z18
+	VPMOVSXBD    16(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z11
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z30, Z3, Z13
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z30, Z5, Z15
+	VCVTDQ2PS    Z7, Z7
+	VFMADD231PS  Z30, Z7, Z17
+	VCVTDQ2PS    Z9, Z9
+	VFMADD231PS  Z30, Z9, Z19
+	VPBROADCASTD 36(DI), Z0
+	VPSRAD       $0x03, Z0, Z0
+	VPBROADCASTD 36(DI), Z1
+	VPSRAD       $0x03, Z1, Z1
+	VPBROADCASTD 36(DI)(R9*1), Z2
+	VPSRAD       $0x03, Z2, Z2
+	VPBROADCASTD 36(DI)(R9*1), Z3
+	VPSRAD       $0x03, Z3, Z3
+	VPBROADCASTD 36(DI)(R9*2), Z4
+	VPSRAD       $0x03, Z4, Z4
+	VPBROADCASTD 36(DI)(R9*2), Z5
+	VPSRAD       $0x03, Z5, Z5
+	VPBROADCASTD 36(DI)(R10*1), Z6
+	VPSRAD       $0x03, Z6, Z6
+	VPBROADCASTD 36(DI)(R10*1), Z7
+	VPSRAD       $0x03, Z7, Z7
+	VPBROADCASTD 36(R14), Z8
+	VPSRAD       $0x03, Z8, Z8
+	VPBROADCASTD 36(R14), Z9
+	VPSRAD       $0x03, Z9, Z9
+	CMPQ         R13, $0x01
+	JB           step5_prefetched4_sparse
+	JE           step5_prefetched4_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step5_prefetched4
+
+step5_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched4
+
+step5_prefetched4_sparse:
+step5_prefetched4:
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x02, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x02, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 16(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPSRLW       $0x02, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x03, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x03, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 20(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	CMPQ         R13, $0x01
+	JB           step5_prefetched6_sparse
+	JE           step5_prefetched6_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step5_prefetched6
+
+step5_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step5_prefetched6
+
+step5_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step5_prefetched6:
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x04, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x04, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 24(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 24(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPSRLW       $0x06, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x06, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x05, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x05, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 28(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 28(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPMOVSXBD    32(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z10
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z30, Z2, Z12
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z30, Z4, Z14
+	VCVTDQ2PS    Z6, Z6
+	VFMADD231PS  Z30, Z6, Z16
+	VCVTDQ2PS    Z8, Z8
+	VFMADD231PS  Z30, Z8, Z18
+	VPMOVSXBD    48(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z11
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z30, Z3, Z13
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z30, Z5, Z15
+	VCVTDQ2PS    Z7, Z7
+	VFMADD231PS  Z30, Z7, Z17
+	VCVTDQ2PS    Z9, Z9
+	VFMADD231PS  Z30, Z9, Z19
+	ADDQ         $0x000001c0, SI
+	ADDQ         $0x2c, DI
+	ADDQ         $0x2c, R14
+	DECQ         AX
+	JNZ          step5block
+	VBROADCASTSS (DI), Z26
+	VMOVUPS      (BX), Z27
+	VFMADD231PS  Z10, Z26, Z27
+	VMOVUPS      Z27, (BX)
+	VMOVUPS      64(BX), Z27
+	VFMADD231PS  Z11, Z26, Z27
+	VMOVUPS      Z27, 64(BX)
+	VBROADCASTSS (DI)(R9*1), Z26
+	VMOVUPS      128(BX), Z27
+	VFMADD231PS  Z12, Z26, Z27
+	VMOVUPS      Z27, 128(BX)
+	VMOVUPS      192(BX), Z27
+	VFMADD231PS  Z13, Z26, Z27
+	VMOVUPS      Z27, 192(BX)
+	VBROADCASTSS (DI)(R9*2), Z26
+	VMOVUPS      256(BX), Z27
+	VFMADD231PS  Z14, Z26, Z27
+	VMOVUPS      Z27, 256(BX)
+	VMOVUPS      320(BX), Z27
+	VFMADD231PS  Z15, Z26, Z27
+	VMOVUPS      Z27, 320(BX)
+	VBROADCASTSS (DI)(R10*1), Z26
+	VMOVUPS      384(BX), Z27
+	VFMADD231PS  Z16, Z26, Z27
+	VMOVUPS      Z27, 384(BX)
+	VMOVUPS      448(BX), Z27
+	VFMADD231PS  Z17, Z26, Z27
+	VMOVUPS      Z27, 448(BX)
+	VBROADCASTSS (R14), Z26
+	VMOVUPS      512(BX), Z27
+	VFMADD231PS  Z18, Z26, Z27
+	VMOVUPS      Z27, 512(BX)
+	VMOVUPS      576(BX), Z27
+	VFMADD231PS  Z19, Z26, Z27
+	VMOVUPS      Z27, 576(BX)
+	ADDQ         $0x04, DI
+	ADDQ         $0x04, R14
+	XORL         $0x01, R15
+	JNZ          step5group
+	DECQ         CX
+	JNZ          step5
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	JMP          end
+
+rows6:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun6
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+
+begun6:
+step6:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	XORL R15, R15
+
+step6group:
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	MOVL   $0x00000004, AX
+
+step6block:
+	VPBROADCASTD 32(DI), Z0
+	VPSRAD       $0x03, Z0, Z0
+	VPBROADCASTD 32(DI), Z1
+	VPSRAD       $0x03, Z1, Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VPSRAD       $0x03, Z2, Z2
+	VPBROADCASTD 32(DI)(R9*1), Z3
+	VPSRAD       $0x03, Z3, Z3
+	VPBROADCASTD 32(DI)(R9*2), Z4
+	VPSRAD       $0x03, Z4, Z4
+	VPBROADCASTD 32(DI)(R9*2), Z5
+	VPSRAD       $0x03, Z5, Z5
+	VPBROADCASTD 32(DI)(R10*1), Z6
+	VPSRAD       $0x03, Z6, Z6
+	VPBROADCASTD 32(DI)(R10*1), Z7
+	VPSRAD       $0x03, Z7, Z7
+	VPBROADCASTD 32(R14), Z8
+	VPSRAD       $0x03, Z8, Z8
+	VPBROADCASTD 32(R14), Z9
+	VPSRAD       $0x03, Z9, Z9
+	VPBROADCASTD 32(R14)(R9*1), Z10
+	VPSRAD       $0x03, Z10, Z10
+	VPBROADCASTD 32(R14)(R9*1), Z11
+	VPSRAD       $0x03, Z11, Z11
+	CMPQ         R13, $0x01
+	JB           step6_prefetched0_sparse
+	JE           step6_prefetched0_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step6_prefetched0
+
+step6_prefetched0_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched0
+
+step6_prefetched0_sparse:
+step6_prefetched0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD (R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPBROADCASTD (R14)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z10
+	VPDPBUSD     Z27, Z31, Z11
+	VPSRLW       $0x02, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x01, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x01, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 4(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPBROADCASTD 4(R14)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z10
+	VPDPBUSD     Z27, Z31, Z11
+	CMPQ         R13, $0x01
+	JB           step6_prefetched2_sparse
+	JE           step6_prefetched2_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step6_prefetched2
+
+step6_prefetched2_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched2
+
+step6_prefetched2_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step6_prefetched2:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VMOVUPS      320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VMOVUPS      384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 8(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPBROADCASTD 8(R14)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z10
+	VPDPBUSD     Z27, Z31, Z11
+	VPSRLW       $0x06, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x06, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x01, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x01, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 12(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPBROADCASTD 12(R14)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z10
+	VPDPBUSD     Z27, Z31, Z11
+	VPMOVSXBD    (SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z12
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z30, Z2, Z14
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z30, Z4, Z16
+	VCVTDQ2PS    Z6, Z6
+	VFMADD231PS  Z30, Z6, Z18
+	VCVTDQ2PS    Z8, Z8
+	VFMADD231PS  Z30, Z8, Z20
+	VCVTDQ2PS    Z10, Z10
+	VFMADD231PS  Z30, Z10, Z22
+	VPMOVSXBD    16(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z13
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z30, Z3, Z15
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z30, Z5, Z17
+	VCVTDQ2PS    Z7, Z7
+	VFMADD231PS  Z30, Z7, Z19
+	VCVTDQ2PS    Z9, Z9
+	VFMADD231PS  Z30, Z9, Z21
+	VCVTDQ2PS    Z11, Z11
+	VFMADD231PS  Z30, Z11, Z23
+	VPBROADCASTD 36(DI), Z0
+	VPSRAD       $0x03, Z0, Z0
+	VPBROADCASTD 36(DI), Z1
+	VPSRAD       $0x03, Z1, Z1
+	VPBROADCASTD 36(DI)(R9*1), Z2
+	VPSRAD       $0x03, Z2, Z2
+	VPBROADCASTD 36(DI)(R9*1), Z3
+	VPSRAD       $0x03, Z3, Z3
+	VPBROADCASTD 36(DI)(R9*2), Z4
+	VPSRAD       $0x03, Z4, Z4
+	VPBROADCASTD 36(DI)(R9*2), Z5
+	VPSRAD       $0x03, Z5, Z5
+	VPBROADCASTD 36(DI)(R10*1), Z6
+	VPSRAD       $0x03, Z6, Z6
+	VPBROADCASTD 36(DI)(R10*1), Z7
+	VPSRAD       $0x03, Z7, Z7
+	VPBROADCASTD 36(R14), Z8
+	VPSRAD       $0x03, Z8, Z8
+	VPBROADCASTD 36(R14), Z9
+	VPSRAD       $0x03, Z9, Z9
+	VPBROADCASTD 36(R14)(R9*1), Z10
+	VPSRAD       $0x03, Z10, Z10
+	VPBROADCASTD 36(R14)(R9*1), Z11
+	VPSRAD       $0x03, Z11, Z11
+	CMPQ         R13, $0x01
+	JB           step6_prefetched4_sparse
+	JE           step6_prefetched4_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step6_prefetched4
+
+step6_prefetched4_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched4
+
+step6_prefetched4_sparse:
+step6_prefetched4:
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x02, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x02, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 16(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPBROADCASTD 16(R14)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z10
+	VPDPBUSD     Z27, Z31, Z11
+	VPSRLW       $0x02, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x02, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x03, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x03, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 20(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPBROADCASTD 20(R14)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z10
+	VPDPBUSD     Z27, Z31, Z11
+	CMPQ         R13, $0x01
+	JB           step6_prefetched6_sparse
+	JE           step6_prefetched6_all
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	PREFETCHNTA  (R11)
+	ADDQ         R12, R11
+	JMP          step6_prefetched6
+
+step6_prefetched6_all:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+	JMP        step6_prefetched6
+
+step6_prefetched6_sparse:
+	PREFETCHT0 (R11)
+	ADDQ       R12, R11
+
+step6_prefetched6:
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x04, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x04, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 24(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 24(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPBROADCASTD 24(R14)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z10
+	VPDPBUSD     Z27, Z31, Z11
+	VPSRLW       $0x06, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x06, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x05, 320(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x05, 384(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 28(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 28(R14), Z26
+	VPDPBUSD     Z26, Z30, Z8
+	VPDPBUSD     Z26, Z31, Z9
+	VPBROADCASTD 28(R14)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z10
+	VPDPBUSD     Z27, Z31, Z11
+	VPMOVSXBD    32(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z12
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z30, Z2, Z14
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z30, Z4, Z16
+	VCVTDQ2PS    Z6, Z6
+	VFMADD231PS  Z30, Z6, Z18
+	VCVTDQ2PS    Z8, Z8
+	VFMADD231PS  Z30, Z8, Z20
+	VCVTDQ2PS    Z10, Z10
+	VFMADD231PS  Z30, Z10, Z22
+	VPMOVSXBD    48(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z13
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z30, Z3, Z15
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z30, Z5, Z17
+	VCVTDQ2PS    Z7, Z7
+	VFMADD231PS  Z30, Z7, Z19
+	VCVTDQ2PS    Z9, Z9
+	VFMADD231PS  Z30, Z9, Z21
+	VCVTDQ2PS    Z11, Z11
+	VFMADD231PS  Z30, Z11, Z23
+	ADDQ         $0x000001c0, SI
+	ADDQ         $0x2c, DI
+	ADDQ         $0x2c, R14
+	DECQ         AX
+	JNZ          step6block
+	VBROADCASTSS (DI), Z26
+	VMOVUPS      (BX), Z27
+	VFMADD231PS  Z12, Z26, Z27
+	VMOVUPS      Z27, (BX)
+	VMOVUPS      64(BX), Z27
+	VFMADD231PS  Z13, Z26, Z27
+	VMOVUPS      Z27, 64(BX)
+	VBROADCASTSS (DI)(R9*1), Z26
+	VMOVUPS      128(BX), Z27
+	VFMADD231PS  Z14, Z26, Z27
+	VMOVUPS      Z27, 128(BX)
+	VMOVUPS      192(BX), Z27
+	VFMADD231PS  Z15, Z26, Z27
+	VMOVUPS      Z27, 192(BX)
+	VBROADCASTSS (DI)(R9*2), Z26
+	VMOVUPS      256(BX), Z27
+	VFMADD231PS  Z16, Z26, Z27
+	VMOVUPS      Z27, 256(BX)
+	VMOVUPS      320(BX), Z27
+	VFMADD231PS  Z17, Z26, Z27
+	VMOVUPS      Z27, 320(BX)
+	VBROADCASTSS (DI)(R10*1), Z26
+	VMOVUPS      384(BX), Z27
+	VFMADD231PS  Z18, Z26, Z27
+	VMOVUPS      Z27, 384(BX)
+	VMOVUPS      448(BX), Z27
+	VFMADD231PS  Z19, Z26, Z27
+	VMOVUPS      Z27, 448(BX)
+	VBROADCASTSS (R14), Z26
+	VMOVUPS      512(BX), Z27
+	VFMADD231PS  Z20, Z26, Z27
+	VMOVUPS      Z27, 512(BX)
+	VMOVUPS      576(BX), Z27
+	VFMADD231PS  Z21, Z26, Z27
+	VMOVUPS      Z27, 576(BX)
+	VBROADCASTSS (R14)(R9*1), Z26
+	VMOVUPS      640(BX), Z27
+	VFMADD231PS  Z22, Z26, Z27
+	VMOVUPS      Z27, 640(BX)
+	VMOVUPS      704(BX), Z27
+	VFMADD231PS  Z23, Z26, Z27
+	VMOVUPS      Z27, 704(BX)
+	ADDQ         $0x04, DI
+	ADDQ         $0x04, R14
+	XORL         $0x01, R15
+	JNZ          step6group
+	DECQ         CX
+	JNZ          step6
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
+	VZEROUPPER
+	RET
 
 // func mulQ4KAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
@@ -31397,6 +36074,1868 @@ return:
 	VZEROUPPER
 	RET
 
+// func mulQ2KAVX2(t *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulQ2KAVX2(SB), NOSPLIT, $192-8
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R14
+	MOVQ 24(R15), CX
+	MOVQ 32(R15), BX
+	MOVQ 96(R15), R8
+	MOVQ R8, R13
+	SUBQ SI, R13
+	SARQ $0x01, R13
+	ADDQ R8, R13
+	ADDQ $0x00000080, SI
+	ADDQ $0x00000080, R13
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	CMPQ DX, $0x02
+	JEQ  rows2
+	JMP  rows3
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step1
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+
+step1:
+	XORL R15, R15
+
+group1:
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	MOVL  $0x00000004, AX
+
+block1:
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD (DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPMADDWD     words<>+0(SB), Y0, Y2
+	VPMADDWD     words<>+0(SB), Y1, Y3
+	VPMOVZXBD    (R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y4
+	VPMOVZXBD    8(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y5
+	VPMOVZXBD    (R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 32(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VPMOVZXBD    8(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 32(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y5
+	VMOVDQU      192(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPMADDWD     words<>+0(SB), Y0, Y2
+	VPMADDWD     words<>+0(SB), Y1, Y3
+	VPMOVZXBD    32(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y4
+	VPMOVZXBD    40(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y5
+	VPMOVZXBD    32(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 36(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VPMOVZXBD    40(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 36(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y5
+	ADDQ         $0x00000140, SI
+	ADDQ         $0x00000140, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block1
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y4, Y14, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y5, Y14, Y15
+	VMOVUPS      Y15, 32(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group1
+	ADDQ         $0x00000a80, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step1
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	JMP          end
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step2
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+
+step2:
+	XORL R15, R15
+
+group2:
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVL  $0x00000004, AX
+
+block2:
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD (DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD (DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPMADDWD     words<>+0(SB), Y0, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y5
+	VPMADDWD     words<>+0(SB), Y2, Y6
+	VPMADDWD     words<>+0(SB), Y3, Y7
+	VPMOVZXBD    (R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y8
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y12, Y6, Y10
+	VPMOVZXBD    8(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y9
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y12, Y7, Y11
+	VPMOVZXBD    (R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 32(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VPBROADCASTD 32(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VPMOVZXBD    8(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 32(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y9
+	VPBROADCASTD 32(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y11
+	VMOVDQU      192(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPMADDWD     words<>+0(SB), Y0, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y5
+	VPMADDWD     words<>+0(SB), Y2, Y6
+	VPMADDWD     words<>+0(SB), Y3, Y7
+	VPMOVZXBD    32(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y8
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y12, Y6, Y10
+	VPMOVZXBD    40(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y9
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y12, Y7, Y11
+	VPMOVZXBD    32(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 36(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VPBROADCASTD 36(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VPMOVZXBD    40(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 36(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y9
+	VPBROADCASTD 36(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y11
+	ADDQ         $0x00000140, SI
+	ADDQ         $0x00000140, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block2
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y8, Y14, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y9, Y14, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y10, Y14, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y11, Y14, Y15
+	VMOVUPS      Y15, 160(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group2
+	ADDQ         $0x00000a80, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step2
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	JMP          end
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step3
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+	VMOVUPS Y15, 256(BX)
+	VMOVUPS Y15, 288(BX)
+
+step3:
+	XORL R15, R15
+
+group3:
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (SP)
+	VMOVUPS Y15, 32(SP)
+	VMOVUPS Y15, 64(SP)
+	VMOVUPS Y15, 96(SP)
+	VMOVUPS Y15, 128(SP)
+	VMOVUPS Y15, 160(SP)
+	MOVL    $0x00000004, AX
+
+block3:
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD (DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD (DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VPBROADCASTD (DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y4
+	VPMADDUBSW   Y14, Y13, Y5
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 4(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 8(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 12(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VPMADDWD     words<>+0(SB), Y0, Y6
+	VPMADDWD     words<>+0(SB), Y1, Y7
+	VPMADDWD     words<>+0(SB), Y2, Y8
+	VPMADDWD     words<>+0(SB), Y3, Y9
+	VPMADDWD     words<>+0(SB), Y4, Y10
+	VPMADDWD     words<>+0(SB), Y5, Y11
+	VPMOVZXBD    (R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y6, Y6
+	VFMADD213PS  (SP), Y12, Y6
+	VCVTDQ2PS    Y8, Y8
+	VFMADD213PS  64(SP), Y12, Y8
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  128(SP), Y12, Y10
+	VPMOVZXBD    8(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y7, Y7
+	VFMADD213PS  32(SP), Y12, Y7
+	VCVTDQ2PS    Y9, Y9
+	VFMADD213PS  96(SP), Y12, Y9
+	VCVTDQ2PS    Y11, Y11
+	VFMADD213PS  160(SP), Y12, Y11
+	VPMOVZXBD    (R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 32(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VPBROADCASTD 32(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VPBROADCASTD 32(DI)(R9*2), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VPMOVZXBD    8(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 32(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VPBROADCASTD 32(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y9
+	VPBROADCASTD 32(DI)(R9*2), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y11
+	VMOVUPS      Y6, (SP)
+	VMOVUPS      Y7, 32(SP)
+	VMOVUPS      Y8, 64(SP)
+	VMOVUPS      Y9, 96(SP)
+	VMOVUPS      Y10, 128(SP)
+	VMOVUPS      Y11, 160(SP)
+	VMOVDQU      192(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VPBROADCASTD 16(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y4
+	VPMADDUBSW   Y14, Y13, Y5
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 20(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 24(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 28(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VPMADDWD     words<>+0(SB), Y0, Y6
+	VPMADDWD     words<>+0(SB), Y1, Y7
+	VPMADDWD     words<>+0(SB), Y2, Y8
+	VPMADDWD     words<>+0(SB), Y3, Y9
+	VPMADDWD     words<>+0(SB), Y4, Y10
+	VPMADDWD     words<>+0(SB), Y5, Y11
+	VPMOVZXBD    32(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y6, Y6
+	VFMADD213PS  (SP), Y12, Y6
+	VCVTDQ2PS    Y8, Y8
+	VFMADD213PS  64(SP), Y12, Y8
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  128(SP), Y12, Y10
+	VPMOVZXBD    40(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y7, Y7
+	VFMADD213PS  32(SP), Y12, Y7
+	VCVTDQ2PS    Y9, Y9
+	VFMADD213PS  96(SP), Y12, Y9
+	VCVTDQ2PS    Y11, Y11
+	VFMADD213PS  160(SP), Y12, Y11
+	VPMOVZXBD    32(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 36(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VPBROADCASTD 36(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VPBROADCASTD 36(DI)(R9*2), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VPMOVZXBD    40(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 36(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VPBROADCASTD 36(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y9
+	VPBROADCASTD 36(DI)(R9*2), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y11
+	VMOVUPS      Y6, (SP)
+	VMOVUPS      Y7, 32(SP)
+	VMOVUPS      Y8, 64(SP)
+	VMOVUPS      Y9, 96(SP)
+	VMOVUPS      Y10, 128(SP)
+	VMOVUPS      Y11, 160(SP)
+	ADDQ         $0x00000140, SI
+	ADDQ         $0x00000140, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block3
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  (SP), Y14, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  32(SP), Y14, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  64(SP), Y14, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  96(SP), Y14, Y15
+	VMOVUPS      Y15, 160(BX)
+	VBROADCASTSS (DI)(R9*2), Y14
+	VMOVUPS      256(BX), Y15
+	VFMADD231PS  128(SP), Y14, Y15
+	VMOVUPS      Y15, 256(BX)
+	VMOVUPS      288(BX), Y15
+	VFMADD231PS  160(SP), Y14, Y15
+	VMOVUPS      Y15, 288(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group3
+	ADDQ         $0x00000a80, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step3
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      288(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
+	VZEROUPPER
+	RET
+
+// func mulQ3KAVX2(t *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulQ3KAVX2(SB), NOSPLIT, $192-8
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R14
+	MOVQ 24(R15), CX
+	MOVQ 32(R15), BX
+	MOVQ 96(R15), R8
+	MOVQ R8, R13
+	SUBQ SI, R13
+	SARQ $0x01, R13
+	ADDQ R8, R13
+	ADDQ $0x40, SI
+	ADDQ $0x40, R13
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	CMPQ DX, $0x02
+	JEQ  rows2
+	JMP  rows3
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step1
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+
+step1:
+	XORL R15, R15
+
+group1:
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	MOVL  $0x00000004, AX
+
+block1:
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPMADDWD     words<>+0(SB), Y0, Y2
+	VPMADDWD     words<>+0(SB), Y1, Y3
+	VPBROADCASTD 32(DI), Y14
+	VPSRAD       $0x03, Y14, Y14
+	VPADDD       Y14, Y2, Y2
+	VPADDD       Y14, Y3, Y3
+	VPMOVSXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y4
+	VPMOVSXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y5
+	VMOVDQU      192(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x04, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x04, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x05, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x05, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPMADDWD     words<>+0(SB), Y0, Y2
+	VPMADDWD     words<>+0(SB), Y1, Y3
+	VPBROADCASTD 36(DI), Y14
+	VPSRAD       $0x03, Y14, Y14
+	VPADDD       Y14, Y2, Y2
+	VPADDD       Y14, Y3, Y3
+	VPMOVSXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y4
+	VPMOVSXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y5
+	ADDQ         $0x000001c0, SI
+	ADDQ         $0x000001c0, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block1
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y4, Y14, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y5, Y14, Y15
+	VMOVUPS      Y15, 32(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group1
+	ADDQ         $0x00000e40, R8
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R13
+	DECQ         CX
+	JNZ          step1
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	JMP          end
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step2
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+
+step2:
+	XORL R15, R15
+
+group2:
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVL  $0x00000004, AX
+
+block2:
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD (DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPMADDWD     words<>+0(SB), Y0, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y5
+	VPMADDWD     words<>+0(SB), Y2, Y6
+	VPMADDWD     words<>+0(SB), Y3, Y7
+	VPBROADCASTD 32(DI), Y14
+	VPSRAD       $0x03, Y14, Y14
+	VPADDD       Y14, Y4, Y4
+	VPADDD       Y14, Y5, Y5
+	VPBROADCASTD 32(DI)(R9*1), Y14
+	VPSRAD       $0x03, Y14, Y14
+	VPADDD       Y14, Y6, Y6
+	VPADDD       Y14, Y7, Y7
+	VPMOVSXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y8
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y12, Y6, Y10
+	VPMOVSXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y9
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y12, Y7, Y11
+	VMOVDQU      192(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x04, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x04, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x05, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x05, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPMADDWD     words<>+0(SB), Y0, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y5
+	VPMADDWD     words<>+0(SB), Y2, Y6
+	VPMADDWD     words<>+0(SB), Y3, Y7
+	VPBROADCASTD 36(DI), Y14
+	VPSRAD       $0x03, Y14, Y14
+	VPADDD       Y14, Y4, Y4
+	VPADDD       Y14, Y5, Y5
+	VPBROADCASTD 36(DI)(R9*1), Y14
+	VPSRAD       $0x03, Y14, Y14
+	VPADDD       Y14, Y6, Y6
+	VPADDD       Y14, Y7, Y7
+	VPMOVSXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y8
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y12, Y6, Y10
+	VPMOVSXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y9
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y12, Y7, Y11
+	ADDQ         $0x000001c0, SI
+	ADDQ         $0x000001c0, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block2
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y8, Y14, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y9, Y14, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y10, Y14, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y11, Y14, Y15
+	VMOVUPS      Y15, 160(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group2
+	ADDQ         $0x00000e40, R8
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R13
+	DECQ         CX
+	JNZ          step2
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	JMP          end
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step3
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+	VMOVUPS Y15, 256(BX)
+	VMOVUPS Y15, 288(BX)
+
+step3:
+	XORL R15, R15
+
+group3:
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (SP)
+	VMOVUPS Y15, 32(SP)
+	VMOVUPS Y15, 64(SP)
+	VMOVUPS Y15, 96(SP)
+	VMOVUPS Y15, 128(SP)
+	VMOVUPS Y15, 160(SP)
+	MOVL    $0x00000004, AX
+
+block3:
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD (DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VPBROADCASTD (DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y4
+	VPMADDUBSW   Y14, Y13, Y5
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 4(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 8(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 12(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VPMADDWD     words<>+0(SB), Y0, Y6
+	VPMADDWD     words<>+0(SB), Y1, Y7
+	VPMADDWD     words<>+0(SB), Y2, Y8
+	VPMADDWD     words<>+0(SB), Y3, Y9
+	VPMADDWD     words<>+0(SB), Y4, Y10
+	VPMADDWD     words<>+0(SB), Y5, Y11
+	VPBROADCASTD 32(DI), Y14
+	VPSRAD       $0x03, Y14, Y14
+	VPADDD       Y14, Y6, Y6
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 32(DI)(R9*1), Y14
+	VPSRAD       $0x03, Y14, Y14
+	VPADDD       Y14, Y8, Y8
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 32(DI)(R9*2), Y14
+	VPSRAD       $0x03, Y14, Y14
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y14, Y11, Y11
+	VPMOVSXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y6, Y6
+	VFMADD213PS  (SP), Y12, Y6
+	VCVTDQ2PS    Y8, Y8
+	VFMADD213PS  64(SP), Y12, Y8
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  128(SP), Y12, Y10
+	VPMOVSXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y7, Y7
+	VFMADD213PS  32(SP), Y12, Y7
+	VCVTDQ2PS    Y9, Y9
+	VFMADD213PS  96(SP), Y12, Y9
+	VCVTDQ2PS    Y11, Y11
+	VFMADD213PS  160(SP), Y12, Y11
+	VMOVUPS      Y6, (SP)
+	VMOVUPS      Y7, 32(SP)
+	VMOVUPS      Y8, 64(SP)
+	VMOVUPS      Y9, 96(SP)
+	VMOVUPS      Y10, 128(SP)
+	VMOVUPS      Y11, 160(SP)
+	VMOVDQU      192(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VPBROADCASTD 16(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y4
+	VPMADDUBSW   Y14, Y13, Y5
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 20(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x04, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x04, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 24(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x05, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x05, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 28(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VPMADDWD     words<>+0(SB), Y0, Y6
+	VPMADDWD     words<>+0(SB), Y1, Y7
+	VPMADDWD     words<>+0(SB), Y2, Y8
+	VPMADDWD     words<>+0(SB), Y3, Y9
+	VPMADDWD     words<>+0(SB), Y4, Y10
+	VPMADDWD     words<>+0(SB), Y5, Y11
+	VPBROADCASTD 36(DI), Y14
+	VPSRAD       $0x03, Y14, Y14
+	VPADDD       Y14, Y6, Y6
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 36(DI)(R9*1), Y14
+	VPSRAD       $0x03, Y14, Y14
+	VPADDD       Y14, Y8, Y8
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 36(DI)(R9*2), Y14
+	VPSRAD       $0x03, Y14, Y14
+	VPADDD       Y14, Y10, Y10
+	VPADDD       Y14, Y11, Y11
+	VPMOVSXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y6, Y6
+	VFMADD213PS  (SP), Y12, Y6
+	VCVTDQ2PS    Y8, Y8
+	VFMADD213PS  64(SP), Y12, Y8
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  128(SP), Y12, Y10
+	VPMOVSXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y7, Y7
+	VFMADD213PS  32(SP), Y12, Y7
+	VCVTDQ2PS    Y9, Y9
+	VFMADD213PS  96(SP), Y12, Y9
+	VCVTDQ2PS    Y11, Y11
+	VFMADD213PS  160(SP), Y12, Y11
+	VMOVUPS      Y6, (SP)
+	VMOVUPS      Y7, 32(SP)
+	VMOVUPS      Y8, 64(SP)
+	VMOVUPS      Y9, 96(SP)
+	VMOVUPS      Y10, 128(SP)
+	VMOVUPS      Y11, 160(SP)
+	ADDQ         $0x000001c0, SI
+	ADDQ         $0x000001c0, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block3
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  (SP), Y14, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  32(SP), Y14, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  64(SP), Y14, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  96(SP), Y14, Y15
+	VMOVUPS      Y15, 160(BX)
+	VBROADCASTSS (DI)(R9*2), Y14
+	VMOVUPS      256(BX), Y15
+	VFMADD231PS  128(SP), Y14, Y15
+	VMOVUPS      Y15, 256(BX)
+	VMOVUPS      288(BX), Y15
+	VFMADD231PS  160(SP), Y14, Y15
+	VMOVUPS      Y15, 288(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group3
+	ADDQ         $0x00000e40, R8
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R13
+	DECQ         CX
+	JNZ          step3
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      288(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
+	VZEROUPPER
+	RET
+
 // func mulQ4KAVX2(t *byte)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ4KAVX2(SB), NOSPLIT, $384-8
@@ -39110,6 +45649,2442 @@ return:
 	VZEROUPPER
 	RET
 
+// func mulQ2KAVXVNNI(t *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulQ2KAVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R14
+	MOVQ 24(R15), CX
+	MOVQ 32(R15), BX
+	MOVQ 96(R15), R8
+	MOVQ R8, R13
+	SUBQ SI, R13
+	SARQ $0x01, R13
+	ADDQ R8, R13
+	ADDQ $0x00000080, SI
+	ADDQ $0x00000080, R13
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	CMPQ DX, $0x02
+	JEQ  rows2
+	JMP  rows3
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step1
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+
+step1:
+	XORL R15, R15
+
+group1:
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVL  $0x00000004, AX
+
+block1:
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VMOVDQU      64(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPMOVZXBD    (R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y2
+	VPMOVZXBD    8(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y3
+	VPMOVZXBD    (R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 32(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y2
+	VPMOVZXBD    8(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 32(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y3
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VMOVDQU      192(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPMOVZXBD    32(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y2
+	VPMOVZXBD    40(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y3
+	VPMOVZXBD    32(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 36(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y2
+	VPMOVZXBD    40(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 36(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y3
+	ADDQ         $0x00000140, SI
+	ADDQ         $0x00000140, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block1
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y2, Y14, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y3, Y14, Y15
+	VMOVUPS      Y15, 32(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group1
+	ADDQ         $0x00000a80, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step1
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	JMP          end
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step2
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+
+step2:
+	XORL R15, R15
+
+group2:
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVL  $0x00000004, AX
+
+block2:
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VMOVDQU      64(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPMOVZXBD    (R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y4
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y6
+	VPMOVZXBD    8(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y5
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y7
+	VPMOVZXBD    (R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 32(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VPBROADCASTD 32(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VPMOVZXBD    8(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 32(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y5
+	VPBROADCASTD 32(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VMOVDQU      192(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPMOVZXBD    32(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y4
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y6
+	VPMOVZXBD    40(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y5
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y7
+	VPMOVZXBD    32(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 36(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VPBROADCASTD 36(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VPMOVZXBD    40(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 36(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y5
+	VPBROADCASTD 36(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y7
+	ADDQ         $0x00000140, SI
+	ADDQ         $0x00000140, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block2
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y4, Y14, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y5, Y14, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y6, Y14, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y7, Y14, Y15
+	VMOVUPS      Y15, 160(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group2
+	ADDQ         $0x00000a80, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step2
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	JMP          end
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step3
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+	VMOVUPS Y15, 256(BX)
+	VMOVUPS Y15, 288(BX)
+
+step3:
+	XORL R15, R15
+
+group3:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVL  $0x00000004, AX
+
+block3:
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VMOVDQU      64(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 4(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 8(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 12(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VPMOVZXBD    (R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y10
+	VPMOVZXBD    8(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y11
+	VPMOVZXBD    (R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 32(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VPBROADCASTD 32(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VPBROADCASTD 32(DI)(R9*2), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VPMOVZXBD    8(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 32(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VPBROADCASTD 32(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y9
+	VPBROADCASTD 32(DI)(R9*2), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VMOVDQU      192(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 16(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 20(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 24(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 28(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VPMOVZXBD    32(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y10
+	VPMOVZXBD    40(R13), Y12
+	VPAND        fifteen<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y11
+	VPMOVZXBD    32(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 36(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VPBROADCASTD 36(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VPBROADCASTD 36(DI)(R9*2), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VPMOVZXBD    40(R13), Y12
+	VPSRLD       $0x04, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VMULPS       thirtySecond<>+0(SB), Y12, Y12
+	VPBROADCASTD 36(DI), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VPBROADCASTD 36(DI)(R9*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y9
+	VPBROADCASTD 36(DI)(R9*2), Y14
+	VCVTDQ2PS    Y14, Y14
+	VFMADD231PS  Y14, Y12, Y11
+	ADDQ         $0x00000140, SI
+	ADDQ         $0x00000140, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block3
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y6, Y14, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y7, Y14, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y8, Y14, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y9, Y14, Y15
+	VMOVUPS      Y15, 160(BX)
+	VBROADCASTSS (DI)(R9*2), Y14
+	VMOVUPS      256(BX), Y15
+	VFMADD231PS  Y10, Y14, Y15
+	VMOVUPS      Y15, 256(BX)
+	VMOVUPS      288(BX), Y15
+	VFMADD231PS  Y11, Y14, Y15
+	VMOVUPS      Y15, 288(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group3
+	ADDQ         $0x00000a80, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step3
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      288(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
+	VZEROUPPER
+	RET
+
+// func mulQ3KAVXVNNI(t *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulQ3KAVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R14
+	MOVQ 24(R15), CX
+	MOVQ 32(R15), BX
+	MOVQ 96(R15), R8
+	MOVQ R8, R13
+	SUBQ SI, R13
+	SARQ $0x01, R13
+	ADDQ R8, R13
+	ADDQ $0x40, SI
+	ADDQ $0x40, R13
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	CMPQ DX, $0x02
+	JEQ  rows2
+	JMP  rows3
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step1
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+
+step1:
+	XORL R15, R15
+
+group1:
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVL  $0x00000004, AX
+
+block1:
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	VPBROADCASTD 32(DI), Y0
+	VPSRAD       $0x03, Y0, Y0
+	VPBROADCASTD 32(DI), Y1
+	VPSRAD       $0x03, Y1, Y1
+	VMOVDQU      64(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPMOVSXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y2
+	VPMOVSXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y3
+	VPBROADCASTD 36(DI), Y0
+	VPSRAD       $0x03, Y0, Y0
+	VPBROADCASTD 36(DI), Y1
+	VPSRAD       $0x03, Y1, Y1
+	VMOVDQU      192(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x04, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x04, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x05, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x05, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPMOVSXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y2
+	VPMOVSXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y3
+	ADDQ         $0x000001c0, SI
+	ADDQ         $0x000001c0, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block1
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y2, Y14, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y3, Y14, Y15
+	VMOVUPS      Y15, 32(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group1
+	ADDQ         $0x00000e40, R8
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R13
+	DECQ         CX
+	JNZ          step1
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	JMP          end
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step2
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+
+step2:
+	XORL R15, R15
+
+group2:
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVL  $0x00000004, AX
+
+block2:
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	VPBROADCASTD 32(DI), Y0
+	VPSRAD       $0x03, Y0, Y0
+	VPBROADCASTD 32(DI), Y1
+	VPSRAD       $0x03, Y1, Y1
+	VPBROADCASTD 32(DI)(R9*1), Y2
+	VPSRAD       $0x03, Y2, Y2
+	VPBROADCASTD 32(DI)(R9*1), Y3
+	VPSRAD       $0x03, Y3, Y3
+	VMOVDQU      64(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPMOVSXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y4
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y6
+	VPMOVSXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y5
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y7
+	VPBROADCASTD 36(DI), Y0
+	VPSRAD       $0x03, Y0, Y0
+	VPBROADCASTD 36(DI), Y1
+	VPSRAD       $0x03, Y1, Y1
+	VPBROADCASTD 36(DI)(R9*1), Y2
+	VPSRAD       $0x03, Y2, Y2
+	VPBROADCASTD 36(DI)(R9*1), Y3
+	VPSRAD       $0x03, Y3, Y3
+	VMOVDQU      192(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x04, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x04, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x05, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x05, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPMOVSXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y4
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y6
+	VPMOVSXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y5
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y7
+	ADDQ         $0x000001c0, SI
+	ADDQ         $0x000001c0, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block2
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y4, Y14, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y5, Y14, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y6, Y14, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y7, Y14, Y15
+	VMOVUPS      Y15, 160(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group2
+	ADDQ         $0x00000e40, R8
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R13
+	DECQ         CX
+	JNZ          step2
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	JMP          end
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step3
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+	VMOVUPS Y15, 256(BX)
+	VMOVUPS Y15, 288(BX)
+
+step3:
+	XORL R15, R15
+
+group3:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVL  $0x00000004, AX
+
+block3:
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	VPBROADCASTD 32(DI), Y0
+	VPSRAD       $0x03, Y0, Y0
+	VPBROADCASTD 32(DI), Y1
+	VPSRAD       $0x03, Y1, Y1
+	VPBROADCASTD 32(DI)(R9*1), Y2
+	VPSRAD       $0x03, Y2, Y2
+	VPBROADCASTD 32(DI)(R9*1), Y3
+	VPSRAD       $0x03, Y3, Y3
+	VPBROADCASTD 32(DI)(R9*2), Y4
+	VPSRAD       $0x03, Y4, Y4
+	VPBROADCASTD 32(DI)(R9*2), Y5
+	VPSRAD       $0x03, Y5, Y5
+	VMOVDQU      64(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 4(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 8(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 12(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VPMOVSXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y10
+	VPMOVSXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y11
+	VPBROADCASTD 36(DI), Y0
+	VPSRAD       $0x03, Y0, Y0
+	VPBROADCASTD 36(DI), Y1
+	VPSRAD       $0x03, Y1, Y1
+	VPBROADCASTD 36(DI)(R9*1), Y2
+	VPSRAD       $0x03, Y2, Y2
+	VPBROADCASTD 36(DI)(R9*1), Y3
+	VPSRAD       $0x03, Y3, Y3
+	VPBROADCASTD 36(DI)(R9*2), Y4
+	VPSRAD       $0x03, Y4, Y4
+	VPBROADCASTD 36(DI)(R9*2), Y5
+	VPSRAD       $0x03, Y5, Y5
+	VMOVDQU      192(SI), Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 16(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x02, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x02, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 20(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x04, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x04, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 24(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x06, Y12, Y12
+	VPAND        twoBits<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x06, Y13, Y13
+	VPAND        twoBits<>+0(SB), Y13, Y13
+	VMOVDQU      320(SI), Y15
+	VPSRLW       $0x05, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      352(SI), Y15
+	VPSRLW       $0x05, Y15, Y15
+	VPAND        thirdBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 28(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VPMOVSXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y10
+	VPMOVSXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y11
+	ADDQ         $0x000001c0, SI
+	ADDQ         $0x000001c0, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block3
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y6, Y14, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y7, Y14, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y8, Y14, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y9, Y14, Y15
+	VMOVUPS      Y15, 160(BX)
+	VBROADCASTSS (DI)(R9*2), Y14
+	VMOVUPS      256(BX), Y15
+	VFMADD231PS  Y10, Y14, Y15
+	VMOVUPS      Y15, 256(BX)
+	VMOVUPS      288(BX), Y15
+	VFMADD231PS  Y11, Y14, Y15
+	VMOVUPS      Y15, 288(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group3
+	ADDQ         $0x00000e40, R8
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R13
+	DECQ         CX
+	JNZ          step3
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      288(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
+	VZEROUPPER
+	RET
+
 // func mulQ4KAVXVNNI(t *byte)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ4KAVXVNNI(SB), NOSPLIT, $0-8
@@ -41404,7 +50379,7 @@ block1:
 	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPBROADCASTD 32(DI), Y0
-	VMOVDQA      Y0, Y1
+	VPBROADCASTD 32(DI), Y1
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
 	VMOVDQU      96(SI), Y13
@@ -41508,7 +50483,7 @@ block1:
 	VCVTDQ2PS    Y1, Y1
 	VFMADD231PS  Y12, Y1, Y3
 	VPBROADCASTD 36(DI), Y0
-	VMOVDQA      Y0, Y1
+	VPBROADCASTD 36(DI), Y1
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -41684,9 +50659,9 @@ block2:
 	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPBROADCASTD 32(DI), Y0
-	VMOVDQA      Y0, Y1
+	VPBROADCASTD 32(DI), Y1
 	VPBROADCASTD 32(DI)(R9*1), Y2
-	VMOVDQA      Y2, Y3
+	VPBROADCASTD 32(DI)(R9*1), Y3
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
 	VMOVDQU      96(SI), Y13
@@ -41838,9 +50813,9 @@ block2:
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y12, Y3, Y7
 	VPBROADCASTD 36(DI), Y0
-	VMOVDQA      Y0, Y1
+	VPBROADCASTD 36(DI), Y1
 	VPBROADCASTD 36(DI)(R9*1), Y2
-	VMOVDQA      Y2, Y3
+	VPBROADCASTD 36(DI)(R9*1), Y3
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -42080,11 +51055,11 @@ block3:
 	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPBROADCASTD 32(DI), Y0
-	VMOVDQA      Y0, Y1
+	VPBROADCASTD 32(DI), Y1
 	VPBROADCASTD 32(DI)(R9*1), Y2
-	VMOVDQA      Y2, Y3
+	VPBROADCASTD 32(DI)(R9*1), Y3
 	VPBROADCASTD 32(DI)(R9*2), Y4
-	VMOVDQA      Y4, Y5
+	VPBROADCASTD 32(DI)(R9*2), Y5
 	VMOVDQU      64(SI), Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
 	VMOVDQU      96(SI), Y13
@@ -42284,11 +51259,11 @@ block3:
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y12, Y5, Y11
 	VPBROADCASTD 36(DI), Y0
-	VMOVDQA      Y0, Y1
+	VPBROADCASTD 36(DI), Y1
 	VPBROADCASTD 36(DI)(R9*1), Y2
-	VMOVDQA      Y2, Y3
+	VPBROADCASTD 36(DI)(R9*1), Y3
 	VPBROADCASTD 36(DI)(R9*2), Y4
-	VMOVDQA      Y4, Y5
+	VPBROADCASTD 36(DI)(R9*2), Y5
 	VMOVDQU      64(SI), Y12
 	VPSRLW       $0x04, Y12, Y12
 	VPAND        nibbles<>+0(SB), Y12, Y12
@@ -44413,7 +53388,7 @@ block1:
 	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPBROADCASTD 32(DI), Y0
-	VMOVDQA      Y0, Y1
+	VPBROADCASTD 32(DI), Y1
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
 	VPBROADCASTD (DI), Y14
@@ -44473,7 +53448,7 @@ block1:
 	VCVTDQ2PS    Y1, Y1
 	VFMADD231PS  Y12, Y1, Y3
 	VPBROADCASTD 36(DI), Y0
-	VMOVDQA      Y0, Y1
+	VPBROADCASTD 36(DI), Y1
 	VMOVDQU      768(SI), Y12
 	VMOVDQU      800(SI), Y13
 	VPBROADCASTD 16(DI), Y14
@@ -44593,9 +53568,9 @@ block2:
 	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPBROADCASTD 32(DI), Y0
-	VMOVDQA      Y0, Y1
+	VPBROADCASTD 32(DI), Y1
 	VPBROADCASTD 32(DI)(R9*1), Y2
-	VMOVDQA      Y2, Y3
+	VPBROADCASTD 32(DI)(R9*1), Y3
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
 	VPBROADCASTD (DI), Y14
@@ -44703,9 +53678,9 @@ block2:
 	VCVTDQ2PS    Y3, Y3
 	VFMADD231PS  Y12, Y3, Y7
 	VPBROADCASTD 36(DI), Y0
-	VMOVDQA      Y0, Y1
+	VPBROADCASTD 36(DI), Y1
 	VPBROADCASTD 36(DI)(R9*1), Y2
-	VMOVDQA      Y2, Y3
+	VPBROADCASTD 36(DI)(R9*1), Y3
 	VMOVDQU      768(SI), Y12
 	VMOVDQU      800(SI), Y13
 	VPBROADCASTD 16(DI), Y14
@@ -44889,11 +53864,11 @@ block3:
 	PREFETCHT0   (R11)
 	ADDQ         R12, R11
 	VPBROADCASTD 32(DI), Y0
-	VMOVDQA      Y0, Y1
+	VPBROADCASTD 32(DI), Y1
 	VPBROADCASTD 32(DI)(R9*1), Y2
-	VMOVDQA      Y2, Y3
+	VPBROADCASTD 32(DI)(R9*1), Y3
 	VPBROADCASTD 32(DI)(R9*2), Y4
-	VMOVDQA      Y4, Y5
+	VPBROADCASTD 32(DI)(R9*2), Y5
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
 	VPBROADCASTD (DI), Y14
@@ -45049,11 +54024,11 @@ block3:
 	VCVTDQ2PS    Y5, Y5
 	VFMADD231PS  Y12, Y5, Y11
 	VPBROADCASTD 36(DI), Y0
-	VMOVDQA      Y0, Y1
+	VPBROADCASTD 36(DI), Y1
 	VPBROADCASTD 36(DI)(R9*1), Y2
-	VMOVDQA      Y2, Y3
+	VPBROADCASTD 36(DI)(R9*1), Y3
 	VPBROADCASTD 36(DI)(R9*2), Y4
-	VMOVDQA      Y4, Y5
+	VPBROADCASTD 36(DI)(R9*2), Y5
 	VMOVDQU      768(SI), Y12
 	VMOVDQU      800(SI), Y13
 	VPBROADCASTD 16(DI), Y14
@@ -45272,6 +54247,144 @@ end:
 	JMP    rows
 
 return:
+	VZEROUPPER
+	RET
+
+// func unpackQ3KAVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·unpackQ3KAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+
+step:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	MOVL $0x00000008, AX
+
+block:
+	VPMOVSXBD  (SI), Z0
+	VCVTDQ2PS  Z0, Z0
+	VCVTPH2PS  (DX), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    Z0, (DI)
+	VPMOVSXBD  16(SI), Z0
+	VCVTDQ2PS  Z0, Z0
+	VCVTPH2PS  32(DX), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    Z0, 64(DI)
+	VPMOVSXBD  32(SI), Z0
+	VCVTDQ2PS  Z0, Z0
+	VCVTPH2PS  (DX), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    Z0, 128(DI)
+	VPMOVSXBD  48(SI), Z0
+	VCVTDQ2PS  Z0, Z0
+	VCVTPH2PS  32(DX), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    Z0, 192(DI)
+	VMOVUPS    64(SI), Z0
+	VPANDD     twoBits<>+0(SB), Z0, Z0
+	VMOVUPS    128(SI), Z1
+	VPANDD     twoBits<>+0(SB), Z1, Z1
+	VPSLLW     $0x02, 320(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z0
+	VPSLLW     $0x02, 384(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z1
+	VPADDB     zero28<>+0(SB), Z0, Z0
+	VMOVUPS    Z0, 256(DI)
+	VPADDB     zero28<>+0(SB), Z1, Z1
+	VMOVUPS    Z1, 320(DI)
+	VPSRLW     $0x02, 64(SI), Z0
+	VPANDD     twoBits<>+0(SB), Z0, Z0
+	VPSRLW     $0x02, 128(SI), Z1
+	VPANDD     twoBits<>+0(SB), Z1, Z1
+	VPSLLW     $0x01, 320(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z0
+	VPSLLW     $0x01, 384(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z1
+	VPADDB     zero28<>+0(SB), Z0, Z0
+	VMOVUPS    Z0, 384(DI)
+	VPADDB     zero28<>+0(SB), Z1, Z1
+	VMOVUPS    Z1, 448(DI)
+	VPSRLW     $0x04, 64(SI), Z0
+	VPANDD     twoBits<>+0(SB), Z0, Z0
+	VPSRLW     $0x04, 128(SI), Z1
+	VPANDD     twoBits<>+0(SB), Z1, Z1
+	VMOVUPS    320(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z0
+	VMOVUPS    384(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z1
+	VPADDB     zero28<>+0(SB), Z0, Z0
+	VMOVUPS    Z0, 512(DI)
+	VPADDB     zero28<>+0(SB), Z1, Z1
+	VMOVUPS    Z1, 576(DI)
+	VPSRLW     $0x06, 64(SI), Z0
+	VPANDD     twoBits<>+0(SB), Z0, Z0
+	VPSRLW     $0x06, 128(SI), Z1
+	VPANDD     twoBits<>+0(SB), Z1, Z1
+	VPSRLW     $0x01, 320(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z0
+	VPSRLW     $0x01, 384(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z1
+	VPADDB     zero28<>+0(SB), Z0, Z0
+	VMOVUPS    Z0, 640(DI)
+	VPADDB     zero28<>+0(SB), Z1, Z1
+	VMOVUPS    Z1, 704(DI)
+	VMOVUPS    192(SI), Z0
+	VPANDD     twoBits<>+0(SB), Z0, Z0
+	VMOVUPS    256(SI), Z1
+	VPANDD     twoBits<>+0(SB), Z1, Z1
+	VPSRLW     $0x02, 320(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z0
+	VPSRLW     $0x02, 384(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z1
+	VPADDB     zero28<>+0(SB), Z0, Z0
+	VMOVUPS    Z0, 768(DI)
+	VPADDB     zero28<>+0(SB), Z1, Z1
+	VMOVUPS    Z1, 832(DI)
+	VPSRLW     $0x02, 192(SI), Z0
+	VPANDD     twoBits<>+0(SB), Z0, Z0
+	VPSRLW     $0x02, 256(SI), Z1
+	VPANDD     twoBits<>+0(SB), Z1, Z1
+	VPSRLW     $0x03, 320(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z0
+	VPSRLW     $0x03, 384(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z1
+	VPADDB     zero28<>+0(SB), Z0, Z0
+	VMOVUPS    Z0, 896(DI)
+	VPADDB     zero28<>+0(SB), Z1, Z1
+	VMOVUPS    Z1, 960(DI)
+	VPSRLW     $0x04, 192(SI), Z0
+	VPANDD     twoBits<>+0(SB), Z0, Z0
+	VPSRLW     $0x04, 256(SI), Z1
+	VPANDD     twoBits<>+0(SB), Z1, Z1
+	VPSRLW     $0x04, 320(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z0
+	VPSRLW     $0x04, 384(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z1
+	VPADDB     zero28<>+0(SB), Z0, Z0
+	VMOVUPS    Z0, 1024(DI)
+	VPADDB     zero28<>+0(SB), Z1, Z1
+	VMOVUPS    Z1, 1088(DI)
+	VPSRLW     $0x06, 192(SI), Z0
+	VPANDD     twoBits<>+0(SB), Z0, Z0
+	VPSRLW     $0x06, 256(SI), Z1
+	VPANDD     twoBits<>+0(SB), Z1, Z1
+	VPSRLW     $0x05, 320(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z0
+	VPSRLW     $0x05, 384(SI), Z29
+	VPTERNLOGD $0xf8, thirdBits<>+0(SB), Z29, Z1
+	VPADDB     zero28<>+0(SB), Z0, Z0
+	VMOVUPS    Z0, 1152(DI)
+	VPADDB     zero28<>+0(SB), Z1, Z1
+	VMOVUPS    Z1, 1216(DI)
+	ADDQ       $0x000001c0, SI
+	ADDQ       $0x00000500, DI
+	DECQ       AX
+	JNZ        block
+	DECQ       CX
+	JNZ        step
 	VZEROUPPER
 	RET
 
@@ -45516,6 +54629,344 @@ block:
 	JNZ        block
 	DECQ       CX
 	JNZ        step
+	VZEROUPPER
+	RET
+
+// func unpackQ3KAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, F16C
+TEXT ·unpackQ3KAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+
+step:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	MOVL $0x00000008, AX
+
+block:
+	VPMOVSXBD (SI), Y0
+	VCVTDQ2PS Y0, Y0
+	VCVTPH2PS (DX), Y1
+	VMULPS    Y1, Y0, Y0
+	VMOVUPS   Y0, (DI)
+	VPMOVSXBD 8(SI), Y0
+	VCVTDQ2PS Y0, Y0
+	VCVTPH2PS 16(DX), Y1
+	VMULPS    Y1, Y0, Y0
+	VMOVUPS   Y0, 32(DI)
+	VPMOVSXBD 16(SI), Y0
+	VCVTDQ2PS Y0, Y0
+	VCVTPH2PS 32(DX), Y1
+	VMULPS    Y1, Y0, Y0
+	VMOVUPS   Y0, 64(DI)
+	VPMOVSXBD 24(SI), Y0
+	VCVTDQ2PS Y0, Y0
+	VCVTPH2PS 48(DX), Y1
+	VMULPS    Y1, Y0, Y0
+	VMOVUPS   Y0, 96(DI)
+	VPMOVSXBD 32(SI), Y0
+	VCVTDQ2PS Y0, Y0
+	VCVTPH2PS (DX), Y1
+	VMULPS    Y1, Y0, Y0
+	VMOVUPS   Y0, 128(DI)
+	VPMOVSXBD 40(SI), Y0
+	VCVTDQ2PS Y0, Y0
+	VCVTPH2PS 16(DX), Y1
+	VMULPS    Y1, Y0, Y0
+	VMOVUPS   Y0, 160(DI)
+	VPMOVSXBD 48(SI), Y0
+	VCVTDQ2PS Y0, Y0
+	VCVTPH2PS 32(DX), Y1
+	VMULPS    Y1, Y0, Y0
+	VMOVUPS   Y0, 192(DI)
+	VPMOVSXBD 56(SI), Y0
+	VCVTDQ2PS Y0, Y0
+	VCVTPH2PS 48(DX), Y1
+	VMULPS    Y1, Y0, Y0
+	VMOVUPS   Y0, 224(DI)
+	VMOVDQU   64(SI), Y0
+	VPAND     twoBits<>+0(SB), Y0, Y0
+	VMOVDQU   96(SI), Y1
+	VPAND     twoBits<>+0(SB), Y1, Y1
+	VMOVDQU   128(SI), Y2
+	VPAND     twoBits<>+0(SB), Y2, Y2
+	VMOVDQU   160(SI), Y3
+	VPAND     twoBits<>+0(SB), Y3, Y3
+	VMOVDQU   320(SI), Y4
+	VPSLLW    $0x02, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y0, Y0
+	VMOVDQU   352(SI), Y4
+	VPSLLW    $0x02, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y1, Y1
+	VMOVDQU   384(SI), Y4
+	VPSLLW    $0x02, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y2, Y2
+	VMOVDQU   416(SI), Y4
+	VPSLLW    $0x02, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y3, Y3
+	VPADDB    zero28<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, 256(DI)
+	VPADDB    zero28<>+0(SB), Y1, Y1
+	VMOVUPS   Y1, 288(DI)
+	VPADDB    zero28<>+0(SB), Y2, Y2
+	VMOVUPS   Y2, 320(DI)
+	VPADDB    zero28<>+0(SB), Y3, Y3
+	VMOVUPS   Y3, 352(DI)
+	VMOVDQU   64(SI), Y0
+	VPSRLW    $0x02, Y0, Y0
+	VPAND     twoBits<>+0(SB), Y0, Y0
+	VMOVDQU   96(SI), Y1
+	VPSRLW    $0x02, Y1, Y1
+	VPAND     twoBits<>+0(SB), Y1, Y1
+	VMOVDQU   128(SI), Y2
+	VPSRLW    $0x02, Y2, Y2
+	VPAND     twoBits<>+0(SB), Y2, Y2
+	VMOVDQU   160(SI), Y3
+	VPSRLW    $0x02, Y3, Y3
+	VPAND     twoBits<>+0(SB), Y3, Y3
+	VMOVDQU   320(SI), Y4
+	VPSLLW    $0x01, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y0, Y0
+	VMOVDQU   352(SI), Y4
+	VPSLLW    $0x01, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y1, Y1
+	VMOVDQU   384(SI), Y4
+	VPSLLW    $0x01, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y2, Y2
+	VMOVDQU   416(SI), Y4
+	VPSLLW    $0x01, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y3, Y3
+	VPADDB    zero28<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, 384(DI)
+	VPADDB    zero28<>+0(SB), Y1, Y1
+	VMOVUPS   Y1, 416(DI)
+	VPADDB    zero28<>+0(SB), Y2, Y2
+	VMOVUPS   Y2, 448(DI)
+	VPADDB    zero28<>+0(SB), Y3, Y3
+	VMOVUPS   Y3, 480(DI)
+	VMOVDQU   64(SI), Y0
+	VPSRLW    $0x04, Y0, Y0
+	VPAND     twoBits<>+0(SB), Y0, Y0
+	VMOVDQU   96(SI), Y1
+	VPSRLW    $0x04, Y1, Y1
+	VPAND     twoBits<>+0(SB), Y1, Y1
+	VMOVDQU   128(SI), Y2
+	VPSRLW    $0x04, Y2, Y2
+	VPAND     twoBits<>+0(SB), Y2, Y2
+	VMOVDQU   160(SI), Y3
+	VPSRLW    $0x04, Y3, Y3
+	VPAND     twoBits<>+0(SB), Y3, Y3
+	VMOVDQU   320(SI), Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y0, Y0
+	VMOVDQU   352(SI), Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y1, Y1
+	VMOVDQU   384(SI), Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y2, Y2
+	VMOVDQU   416(SI), Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y3, Y3
+	VPADDB    zero28<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, 512(DI)
+	VPADDB    zero28<>+0(SB), Y1, Y1
+	VMOVUPS   Y1, 544(DI)
+	VPADDB    zero28<>+0(SB), Y2, Y2
+	VMOVUPS   Y2, 576(DI)
+	VPADDB    zero28<>+0(SB), Y3, Y3
+	VMOVUPS   Y3, 608(DI)
+	VMOVDQU   64(SI), Y0
+	VPSRLW    $0x06, Y0, Y0
+	VPAND     twoBits<>+0(SB), Y0, Y0
+	VMOVDQU   96(SI), Y1
+	VPSRLW    $0x06, Y1, Y1
+	VPAND     twoBits<>+0(SB), Y1, Y1
+	VMOVDQU   128(SI), Y2
+	VPSRLW    $0x06, Y2, Y2
+	VPAND     twoBits<>+0(SB), Y2, Y2
+	VMOVDQU   160(SI), Y3
+	VPSRLW    $0x06, Y3, Y3
+	VPAND     twoBits<>+0(SB), Y3, Y3
+	VMOVDQU   320(SI), Y4
+	VPSRLW    $0x01, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y0, Y0
+	VMOVDQU   352(SI), Y4
+	VPSRLW    $0x01, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y1, Y1
+	VMOVDQU   384(SI), Y4
+	VPSRLW    $0x01, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y2, Y2
+	VMOVDQU   416(SI), Y4
+	VPSRLW    $0x01, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y3, Y3
+	VPADDB    zero28<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, 640(DI)
+	VPADDB    zero28<>+0(SB), Y1, Y1
+	VMOVUPS   Y1, 672(DI)
+	VPADDB    zero28<>+0(SB), Y2, Y2
+	VMOVUPS   Y2, 704(DI)
+	VPADDB    zero28<>+0(SB), Y3, Y3
+	VMOVUPS   Y3, 736(DI)
+	VMOVDQU   192(SI), Y0
+	VPAND     twoBits<>+0(SB), Y0, Y0
+	VMOVDQU   224(SI), Y1
+	VPAND     twoBits<>+0(SB), Y1, Y1
+	VMOVDQU   256(SI), Y2
+	VPAND     twoBits<>+0(SB), Y2, Y2
+	VMOVDQU   288(SI), Y3
+	VPAND     twoBits<>+0(SB), Y3, Y3
+	VMOVDQU   320(SI), Y4
+	VPSRLW    $0x02, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y0, Y0
+	VMOVDQU   352(SI), Y4
+	VPSRLW    $0x02, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y1, Y1
+	VMOVDQU   384(SI), Y4
+	VPSRLW    $0x02, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y2, Y2
+	VMOVDQU   416(SI), Y4
+	VPSRLW    $0x02, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y3, Y3
+	VPADDB    zero28<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, 768(DI)
+	VPADDB    zero28<>+0(SB), Y1, Y1
+	VMOVUPS   Y1, 800(DI)
+	VPADDB    zero28<>+0(SB), Y2, Y2
+	VMOVUPS   Y2, 832(DI)
+	VPADDB    zero28<>+0(SB), Y3, Y3
+	VMOVUPS   Y3, 864(DI)
+	VMOVDQU   192(SI), Y0
+	VPSRLW    $0x02, Y0, Y0
+	VPAND     twoBits<>+0(SB), Y0, Y0
+	VMOVDQU   224(SI), Y1
+	VPSRLW    $0x02, Y1, Y1
+	VPAND     twoBits<>+0(SB), Y1, Y1
+	VMOVDQU   256(SI), Y2
+	VPSRLW    $0x02, Y2, Y2
+	VPAND     twoBits<>+0(SB), Y2, Y2
+	VMOVDQU   288(SI), Y3
+	VPSRLW    $0x02, Y3, Y3
+	VPAND     twoBits<>+0(SB), Y3, Y3
+	VMOVDQU   320(SI), Y4
+	VPSRLW    $0x03, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y0, Y0
+	VMOVDQU   352(SI), Y4
+	VPSRLW    $0x03, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y1, Y1
+	VMOVDQU   384(SI), Y4
+	VPSRLW    $0x03, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y2, Y2
+	VMOVDQU   416(SI), Y4
+	VPSRLW    $0x03, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y3, Y3
+	VPADDB    zero28<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, 896(DI)
+	VPADDB    zero28<>+0(SB), Y1, Y1
+	VMOVUPS   Y1, 928(DI)
+	VPADDB    zero28<>+0(SB), Y2, Y2
+	VMOVUPS   Y2, 960(DI)
+	VPADDB    zero28<>+0(SB), Y3, Y3
+	VMOVUPS   Y3, 992(DI)
+	VMOVDQU   192(SI), Y0
+	VPSRLW    $0x04, Y0, Y0
+	VPAND     twoBits<>+0(SB), Y0, Y0
+	VMOVDQU   224(SI), Y1
+	VPSRLW    $0x04, Y1, Y1
+	VPAND     twoBits<>+0(SB), Y1, Y1
+	VMOVDQU   256(SI), Y2
+	VPSRLW    $0x04, Y2, Y2
+	VPAND     twoBits<>+0(SB), Y2, Y2
+	VMOVDQU   288(SI), Y3
+	VPSRLW    $0x04, Y3, Y3
+	VPAND     twoBits<>+0(SB), Y3, Y3
+	VMOVDQU   320(SI), Y4
+	VPSRLW    $0x04, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y0, Y0
+	VMOVDQU   352(SI), Y4
+	VPSRLW    $0x04, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y1, Y1
+	VMOVDQU   384(SI), Y4
+	VPSRLW    $0x04, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y2, Y2
+	VMOVDQU   416(SI), Y4
+	VPSRLW    $0x04, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y3, Y3
+	VPADDB    zero28<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, 1024(DI)
+	VPADDB    zero28<>+0(SB), Y1, Y1
+	VMOVUPS   Y1, 1056(DI)
+	VPADDB    zero28<>+0(SB), Y2, Y2
+	VMOVUPS   Y2, 1088(DI)
+	VPADDB    zero28<>+0(SB), Y3, Y3
+	VMOVUPS   Y3, 1120(DI)
+	VMOVDQU   192(SI), Y0
+	VPSRLW    $0x06, Y0, Y0
+	VPAND     twoBits<>+0(SB), Y0, Y0
+	VMOVDQU   224(SI), Y1
+	VPSRLW    $0x06, Y1, Y1
+	VPAND     twoBits<>+0(SB), Y1, Y1
+	VMOVDQU   256(SI), Y2
+	VPSRLW    $0x06, Y2, Y2
+	VPAND     twoBits<>+0(SB), Y2, Y2
+	VMOVDQU   288(SI), Y3
+	VPSRLW    $0x06, Y3, Y3
+	VPAND     twoBits<>+0(SB), Y3, Y3
+	VMOVDQU   320(SI), Y4
+	VPSRLW    $0x05, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y0, Y0
+	VMOVDQU   352(SI), Y4
+	VPSRLW    $0x05, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y1, Y1
+	VMOVDQU   384(SI), Y4
+	VPSRLW    $0x05, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y2, Y2
+	VMOVDQU   416(SI), Y4
+	VPSRLW    $0x05, Y4, Y4
+	VPAND     thirdBits<>+0(SB), Y4, Y4
+	VPOR      Y4, Y3, Y3
+	VPADDB    zero28<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, 1152(DI)
+	VPADDB    zero28<>+0(SB), Y1, Y1
+	VMOVUPS   Y1, 1184(DI)
+	VPADDB    zero28<>+0(SB), Y2, Y2
+	VMOVUPS   Y2, 1216(DI)
+	VPADDB    zero28<>+0(SB), Y3, Y3
+	VMOVUPS   Y3, 1248(DI)
+	ADDQ      $0x000001c0, SI
+	ADDQ      $0x00000500, DI
+	DECQ      AX
+	JNZ       block
+	DECQ      CX
+	JNZ       step
 	VZEROUPPER
 	RET
 

@@ -50,6 +50,12 @@ const (
 	idQ6KOne
 	idQ6KFew
 	idQ6K
+	idQ2KOne
+	idQ2KFew
+	idQ2K
+	idQ3KOne
+	idQ3KFew
+	idQ3K
 	idWideQ8
 	idWide40
 	idWide41
@@ -60,6 +66,7 @@ const (
 	idWide4K
 	idWide5K
 	idWide6K
+	idWide3K
 	idWideQ8I8MM
 	idWide40I8MM
 	idWide41I8MM
@@ -70,6 +77,7 @@ const (
 	idWide4KI8MM
 	idWide5KI8MM
 	idWide6KI8MM
+	idWide3KI8MM
 	idPackedF32
 	idPackedBF16
 )
@@ -130,6 +138,14 @@ var engines = [...]engine{
 	idQ6KFew: {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 780, few: 1, fewer: idQ6KOne},
 	idQ6K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 640, wide: idWide6K, many: 6, few: 3, fewer: idQ6KFew},
 
+	idQ2KOne: {lanes: 32, rows: 1, turn: 1, dense: 24, sparse: 24, cost: 1200},
+	idQ2KFew: {lanes: 16, rows: 3, turn: 1, dense: 8, sparse: 8, cost: 700, few: 1, fewer: idQ2KOne},
+	idQ2K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 600, few: 3, fewer: idQ2KFew},
+
+	idQ3KOne: {lanes: 32, rows: 1, turn: 1, dense: 32, sparse: 32, cost: 1440},
+	idQ3KFew: {lanes: 16, rows: 3, turn: 1, dense: 16, sparse: 16, cost: 780, few: 1, fewer: idQ3KOne},
+	idQ3K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 640, wide: idWide3K, many: 6, few: 3, fewer: idQ3KFew},
+
 	idWideQ8:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
 	idWide40:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
 	idWide41:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 48},
@@ -141,6 +157,8 @@ var engines = [...]engine{
 	idWide5K:    {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 380},
 	idWide6K:    {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 450},
 
+	idWide3K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 450},
+
 	idWideQ8I8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 2, sparse: 2, cost: 36},
 	idWide40I8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 2, sparse: 2, cost: 36},
 	idWide41I8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 2, sparse: 2, cost: 40},
@@ -151,6 +169,7 @@ var engines = [...]engine{
 	idWide4KI8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 8, sparse: 8, cost: 310},
 	idWide5KI8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 8, sparse: 8, cost: 310},
 	idWide6KI8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 8, sparse: 8, cost: 400},
+	idWide3KI8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 8, sparse: 8, cost: 400},
 
 	idPackedF32:  {lanes: 16, rows: 4},
 	idPackedBF16: {lanes: 16, rows: 4},
@@ -169,12 +188,13 @@ func engineFor(t Type, l cpu.Level, _ bool) (e engine, ok bool) {
 		return e, true
 	}
 	e = engineOf([...]int{F32: idF32, F16: idF16, BF16: idBF16, Q8_0: idQ8, Q4_0: idQ40, Q4_1: idQ41,
-		Q5_0: idQ50, Q5_1: idQ51, IQ4_NL: idIQ4NL, MXFP4: idMXFP4, Q4_K: idQ4K, Q5_K: idQ5K, Q6_K: idQ6K}[t])
+		Q5_0: idQ50, Q5_1: idQ51, IQ4_NL: idIQ4NL, MXFP4: idMXFP4, Q4_K: idQ4K, Q5_K: idQ5K, Q6_K: idQ6K,
+		Q2_K: idQ2K, Q3_K: idQ3K}[t])
 	switch {
 	case l < cpu.I8MM || !t.integer():
 	case t == Q8_0:
 		e = engineOf(idQ8I8MM)
-	default:
+	case e.wide != 0:
 		e.wide, e.many = e.wide+idWideQ8I8MM-idWideQ8, unpackedI8MM
 	}
 	return e, true
@@ -290,13 +310,25 @@ func (e *engine) call(t *tile) {
 		mulQ6KFewNEON(t)
 	case idQ6K:
 		mulQ6KNEON(t)
+	case idQ2KOne:
+		mulQ2KOneNEON(t)
+	case idQ2KFew:
+		mulQ2KFewNEON(t)
+	case idQ2K:
+		mulQ2KNEON(t)
+	case idQ3KOne:
+		mulQ3KOneNEON(t)
+	case idQ3KFew:
+		mulQ3KFewNEON(t)
+	case idQ3K:
+		mulQ3KNEON(t)
 	case idWideQ8, idWide40, idWide50, idWideIQ4NL, idWideMXFP4:
 		mulWideQ8NEON(t)
 	case idWide41, idWide51:
 		mulWideMinNEON(t)
 	case idWide4K, idWide5K:
 		mulWideNEON(t)
-	case idWide6K:
+	case idWide6K, idWide3K:
 		mulWide6KNEON(t)
 	case idWideQ8I8MM, idWide40I8MM, idWide50I8MM, idWideIQ4NLI8MM, idWideMXFP4I8MM:
 		mulWideQ8I8MM(t)
@@ -304,7 +336,7 @@ func (e *engine) call(t *tile) {
 		mulWideMinI8MM(t)
 	case idWide4KI8MM, idWide5KI8MM:
 		mulWideI8MM(t)
-	case idWide6KI8MM:
+	case idWide6KI8MM, idWide3KI8MM:
 		mulWide6KI8MM(t)
 	case idPackedF32:
 		mulPackedF32NEON(t)
@@ -341,6 +373,8 @@ func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 		unpackQ5KNEON(d, s, steps)
 	case idWide6K:
 		unpackQ6KNEON(d, s, steps)
+	case idWide3K:
+		unpackQ3KNEON(d, s, steps)
 	case idWideQ8I8MM:
 		unpackQ8I8MM(d, s, steps)
 	case idWide40I8MM:
@@ -361,6 +395,8 @@ func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 		unpackQ5KI8MM(d, s, steps)
 	case idWide6KI8MM:
 		unpackQ6KI8MM(d, s, steps)
+	case idWide3KI8MM:
+		unpackQ3KI8MM(d, s, steps)
 	}
 }
 

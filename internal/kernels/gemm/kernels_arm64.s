@@ -27668,6 +27668,6338 @@ block1:
 	FSTPQ (F12, F13), 0(R10)
 	RET
 
+// mulQ2KOneNEON multiplies a Q2_K panel by int8.
+TEXT ·mulQ2KOneNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	SUB R19, R1, R12
+	SUB R12>>1, R19, R20
+	ADD $192, R1
+	ADD $128, R20
+	VMOVI $15, V17.B16
+	VMOVI $15, V18.B16
+	VMOVI $3, V17.B16
+	MOVD 88(R0), R12
+rows1:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R12), (F0, F1)
+	FSTPQ (F0, F1), 32(R13)
+	FLDPQ 64(R12), (F0, F1)
+	FSTPQ (F0, F1), 64(R13)
+	FLDPQ 96(R12), (F0, F1)
+	FSTPQ (F0, F1), 96(R13)
+	B started1
+zero1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	FSTPQ (F0, F0), 32(R13)
+	FSTPQ (F0, F0), 64(R13)
+	FSTPQ (F0, F0), 96(R13)
+started1:
+step1:
+	MOVD $2, R15
+group1:
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD $4, R14
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F16
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 32(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 64(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 96(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VUSHR $2, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	VUSHR $2, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 32(R1), (F22, F23)
+	VUSHR $2, V22.B16, V22.B16
+	VAND V17.B16, V22.B16, V22.B16
+	VUSHR $2, V23.B16, V23.B16
+	VAND V17.B16, V23.B16, V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 64(R1), (F25, F26)
+	VUSHR $2, V25.B16, V25.B16
+	VAND V17.B16, V25.B16, V25.B16
+	VUSHR $2, V26.B16, V26.B16
+	VAND V17.B16, V26.B16, V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 96(R1), (F19, F20)
+	VUSHR $2, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	VUSHR $2, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 32(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VAND V17.B16, V22.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	VAND V17.B16, V23.B16, V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 64(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VAND V17.B16, V25.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	VAND V17.B16, V26.B16, V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 96(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	FLDPQ 0(R1), (F19, F20)
+	VUSHR $6, V19.B16, V19.B16
+	VUSHR $6, V20.B16, V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 32(R1), (F22, F23)
+	VUSHR $6, V22.B16, V22.B16
+	VUSHR $6, V23.B16, V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 64(R1), (F25, F26)
+	VUSHR $6, V25.B16, V25.B16
+	VUSHR $6, V26.B16, V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 96(R1), (F19, F20)
+	VUSHR $6, V19.B16, V19.B16
+	VUSHR $6, V20.B16, V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVD 0(R20), F19
+	VAND V18.B8, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 0(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V19.S4, V0.S4, V8.S4
+	VFMLA V20.S4, V1.S4, V9.S4
+	FMOVD 8(R20), F19
+	VAND V18.B8, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 16(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V19.S4, V2.S4, V10.S4
+	VFMLA V20.S4, V3.S4, V11.S4
+	FMOVD 16(R20), F19
+	VAND V18.B8, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 32(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	FMOVD 24(R20), F19
+	VAND V18.B8, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 48(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V19.S4, V6.S4, V14.S4
+	VFMLA V20.S4, V7.S4, V15.S4
+	FMOVD 0(R20), F19
+	VUSHR $4, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 64(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	FMOVS 32(R2), F21
+	WORD $0x4f3be6b5 // scvtf v21.4s, v21.4s, #5
+	WORD $0x4f951268 // fmla v8.4s, v19.4s, v21.s[0]
+	WORD $0x4f951289 // fmla v9.4s, v20.4s, v21.s[0]
+	FMOVD 8(R20), F19
+	VUSHR $4, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 80(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	FMOVS 32(R2), F21
+	WORD $0x4f3be6b5 // scvtf v21.4s, v21.4s, #5
+	WORD $0x4f95126a // fmla v10.4s, v19.4s, v21.s[0]
+	WORD $0x4f95128b // fmla v11.4s, v20.4s, v21.s[0]
+	FMOVD 16(R20), F19
+	VUSHR $4, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 96(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	FMOVS 32(R2), F21
+	WORD $0x4f3be6b5 // scvtf v21.4s, v21.4s, #5
+	WORD $0x4f95126c // fmla v12.4s, v19.4s, v21.s[0]
+	WORD $0x4f95128d // fmla v13.4s, v20.4s, v21.s[0]
+	FMOVD 24(R20), F19
+	VUSHR $4, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 112(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	FMOVS 32(R2), F21
+	WORD $0x4f3be6b5 // scvtf v21.4s, v21.4s, #5
+	WORD $0x4f95126e // fmla v14.4s, v19.4s, v21.s[0]
+	WORD $0x4f95128f // fmla v15.4s, v20.4s, v21.s[0]
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 16(R2), F16
+	FLDPQ 128(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 160(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 192(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 224(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	FLDPQ 128(R1), (F19, F20)
+	VUSHR $2, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	VUSHR $2, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 160(R1), (F22, F23)
+	VUSHR $2, V22.B16, V22.B16
+	VAND V17.B16, V22.B16, V22.B16
+	VUSHR $2, V23.B16, V23.B16
+	VAND V17.B16, V23.B16, V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 192(R1), (F25, F26)
+	VUSHR $2, V25.B16, V25.B16
+	VAND V17.B16, V25.B16, V25.B16
+	VUSHR $2, V26.B16, V26.B16
+	VAND V17.B16, V26.B16, V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 224(R1), (F19, F20)
+	VUSHR $2, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	VUSHR $2, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	FLDPQ 128(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 160(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VAND V17.B16, V22.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	VAND V17.B16, V23.B16, V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 192(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VAND V17.B16, V25.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	VAND V17.B16, V26.B16, V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 224(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	FLDPQ 128(R1), (F19, F20)
+	VUSHR $6, V19.B16, V19.B16
+	VUSHR $6, V20.B16, V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 160(R1), (F22, F23)
+	VUSHR $6, V22.B16, V22.B16
+	VUSHR $6, V23.B16, V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 192(R1), (F25, F26)
+	VUSHR $6, V25.B16, V25.B16
+	VUSHR $6, V26.B16, V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 224(R1), (F19, F20)
+	VUSHR $6, V19.B16, V19.B16
+	VUSHR $6, V20.B16, V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVD 32(R20), F19
+	VAND V18.B8, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 0(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V19.S4, V0.S4, V8.S4
+	VFMLA V20.S4, V1.S4, V9.S4
+	FMOVD 40(R20), F19
+	VAND V18.B8, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 16(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V19.S4, V2.S4, V10.S4
+	VFMLA V20.S4, V3.S4, V11.S4
+	FMOVD 48(R20), F19
+	VAND V18.B8, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 32(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	FMOVD 56(R20), F19
+	VAND V18.B8, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 48(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V19.S4, V6.S4, V14.S4
+	VFMLA V20.S4, V7.S4, V15.S4
+	FMOVD 32(R20), F19
+	VUSHR $4, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 64(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	FMOVS 36(R2), F21
+	WORD $0x4f3be6b5 // scvtf v21.4s, v21.4s, #5
+	WORD $0x4f951268 // fmla v8.4s, v19.4s, v21.s[0]
+	WORD $0x4f951289 // fmla v9.4s, v20.4s, v21.s[0]
+	FMOVD 40(R20), F19
+	VUSHR $4, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 80(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	FMOVS 36(R2), F21
+	WORD $0x4f3be6b5 // scvtf v21.4s, v21.4s, #5
+	WORD $0x4f95126a // fmla v10.4s, v19.4s, v21.s[0]
+	WORD $0x4f95128b // fmla v11.4s, v20.4s, v21.s[0]
+	FMOVD 48(R20), F19
+	VUSHR $4, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 96(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	FMOVS 36(R2), F21
+	WORD $0x4f3be6b5 // scvtf v21.4s, v21.4s, #5
+	WORD $0x4f95126c // fmla v12.4s, v19.4s, v21.s[0]
+	WORD $0x4f95128d // fmla v13.4s, v20.4s, v21.s[0]
+	FMOVD 56(R20), F19
+	VUSHR $4, V19.B8, V19.B8
+	VUXTL V19.B8, V19.H8
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	WORD $0x6e21da73 // ucvtf v19.4s, v19.4s
+	WORD $0x6e21da94 // ucvtf v20.4s, v20.4s
+	FMOVQ 112(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	FMOVS 36(R2), F21
+	WORD $0x4f3be6b5 // scvtf v21.4s, v21.4s, #5
+	WORD $0x4f95126e // fmla v14.4s, v19.4s, v21.s[0]
+	WORD $0x4f95128f // fmla v15.4s, v20.4s, v21.s[0]
+	ADD $320, R1
+	ADD $320, R20
+	ADD $44, R2
+	SUBS $1, R14
+	BNE block1
+	MOVD R10, R13
+	FMOVS.P 4(R2), F16
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f901100 // fmla v0.4s, v8.4s, v16.s[0]
+	WORD $0x4f901121 // fmla v1.4s, v9.4s, v16.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R13), (F2, F3)
+	WORD $0x4f901142 // fmla v2.4s, v10.4s, v16.s[0]
+	WORD $0x4f901163 // fmla v3.4s, v11.4s, v16.s[0]
+	FSTPQ (F2, F3), 32(R13)
+	FLDPQ 64(R13), (F4, F5)
+	WORD $0x4f901184 // fmla v4.4s, v12.4s, v16.s[0]
+	WORD $0x4f9011a5 // fmla v5.4s, v13.4s, v16.s[0]
+	FSTPQ (F4, F5), 64(R13)
+	FLDPQ 96(R13), (F6, F7)
+	WORD $0x4f9011c6 // fmla v6.4s, v14.4s, v16.s[0]
+	WORD $0x4f9011e7 // fmla v7.4s, v15.4s, v16.s[0]
+	FSTPQ (F6, F7), 96(R13)
+	SUBS $1, R15
+	BNE group1
+	ADD $128, R1
+	ADD $128, R20
+	ADD $2688, R19
+	SUBS $1, R23
+	BNE step1
+	RET
+
+// mulQ2KFewNEON multiplies half a Q2_K panel by int8.
+TEXT ·mulQ2KFewNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	SUB R19, R1, R12
+	SUB R12>>1, R19, R20
+	ADD $192, R1
+	ADD $128, R20
+	VMOVI $15, V27.B16
+	VMOVI $15, V28.B16
+	VMOVI $3, V27.B16
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	B rows3
+rows3:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R12), (F0, F1)
+	FSTPQ (F0, F1), 32(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 160(R12), (F0, F1)
+	FSTPQ (F0, F1), 32(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 288(R12), (F0, F1)
+	FSTPQ (F0, F1), 32(R13)
+	B started3
+zero3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	FSTPQ (F0, F0), 32(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	FSTPQ (F0, F0), 32(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	FSTPQ (F0, F0), 32(R13)
+started3:
+step3:
+	MOVD $2, R15
+group3:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	MOVD $4, R14
+block3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVD 0(R20), F29
+	VAND V28.B8, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V29.S4, V0.S4, V12.S4
+	VFMLA V30.S4, V1.S4, V13.S4
+	VFMLA V29.S4, V4.S4, V16.S4
+	VFMLA V30.S4, V5.S4, V17.S4
+	VFMLA V29.S4, V8.S4, V20.S4
+	VFMLA V30.S4, V9.S4, V21.S4
+	FMOVD 8(R20), F29
+	VAND V28.B8, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 16(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V29.S4, V2.S4, V14.S4
+	VFMLA V30.S4, V3.S4, V15.S4
+	VFMLA V29.S4, V6.S4, V18.S4
+	VFMLA V30.S4, V7.S4, V19.S4
+	VFMLA V29.S4, V10.S4, V22.S4
+	VFMLA V30.S4, V11.S4, V23.S4
+	FMOVD 0(R20), F29
+	VUSHR $4, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 64(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	FMOVS 32(R2), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13ac // fmla v12.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13cd // fmla v13.4s, v30.4s, v31.s[0]
+	FMOVS 32(R3), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13b0 // fmla v16.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13d1 // fmla v17.4s, v30.4s, v31.s[0]
+	FMOVS 32(R4), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13b4 // fmla v20.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13d5 // fmla v21.4s, v30.4s, v31.s[0]
+	FMOVD 8(R20), F29
+	VUSHR $4, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 80(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	FMOVS 32(R2), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13ae // fmla v14.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13cf // fmla v15.4s, v30.4s, v31.s[0]
+	FMOVS 32(R3), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13b2 // fmla v18.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13d3 // fmla v19.4s, v30.4s, v31.s[0]
+	FMOVS 32(R4), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13b6 // fmla v22.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13d7 // fmla v23.4s, v30.4s, v31.s[0]
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVD 32(R20), F29
+	VAND V28.B8, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V29.S4, V0.S4, V12.S4
+	VFMLA V30.S4, V1.S4, V13.S4
+	VFMLA V29.S4, V4.S4, V16.S4
+	VFMLA V30.S4, V5.S4, V17.S4
+	VFMLA V29.S4, V8.S4, V20.S4
+	VFMLA V30.S4, V9.S4, V21.S4
+	FMOVD 40(R20), F29
+	VAND V28.B8, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 16(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V29.S4, V2.S4, V14.S4
+	VFMLA V30.S4, V3.S4, V15.S4
+	VFMLA V29.S4, V6.S4, V18.S4
+	VFMLA V30.S4, V7.S4, V19.S4
+	VFMLA V29.S4, V10.S4, V22.S4
+	VFMLA V30.S4, V11.S4, V23.S4
+	FMOVD 32(R20), F29
+	VUSHR $4, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 64(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	FMOVS 36(R2), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13ac // fmla v12.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13cd // fmla v13.4s, v30.4s, v31.s[0]
+	FMOVS 36(R3), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13b0 // fmla v16.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13d1 // fmla v17.4s, v30.4s, v31.s[0]
+	FMOVS 36(R4), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13b4 // fmla v20.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13d5 // fmla v21.4s, v30.4s, v31.s[0]
+	FMOVD 40(R20), F29
+	VUSHR $4, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 80(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	FMOVS 36(R2), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13ae // fmla v14.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13cf // fmla v15.4s, v30.4s, v31.s[0]
+	FMOVS 36(R3), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13b2 // fmla v18.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13d3 // fmla v19.4s, v30.4s, v31.s[0]
+	FMOVS 36(R4), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13b6 // fmla v22.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13d7 // fmla v23.4s, v30.4s, v31.s[0]
+	ADD $320, R1
+	ADD $320, R20
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	SUBS $1, R14
+	BNE block3
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R13), (F2, F3)
+	WORD $0x4f9811c2 // fmla v2.4s, v14.4s, v24.s[0]
+	WORD $0x4f9811e3 // fmla v3.4s, v15.4s, v24.s[0]
+	FSTPQ (F2, F3), 32(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f991204 // fmla v4.4s, v16.4s, v25.s[0]
+	WORD $0x4f991225 // fmla v5.4s, v17.4s, v25.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	FLDPQ 32(R13), (F6, F7)
+	WORD $0x4f991246 // fmla v6.4s, v18.4s, v25.s[0]
+	WORD $0x4f991267 // fmla v7.4s, v19.4s, v25.s[0]
+	FSTPQ (F6, F7), 32(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F26
+	FLDPQ 0(R13), (F8, F9)
+	WORD $0x4f9a1288 // fmla v8.4s, v20.4s, v26.s[0]
+	WORD $0x4f9a12a9 // fmla v9.4s, v21.4s, v26.s[0]
+	FSTPQ (F8, F9), 0(R13)
+	FLDPQ 32(R13), (F10, F11)
+	WORD $0x4f9a12ca // fmla v10.4s, v22.4s, v26.s[0]
+	WORD $0x4f9a12eb // fmla v11.4s, v23.4s, v26.s[0]
+	FSTPQ (F10, F11), 32(R13)
+	SUBS $1, R15
+	BNE group3
+	ADD $128, R1
+	ADD $128, R20
+	ADD $2688, R19
+	SUBS $1, R23
+	BNE step3
+	RET
+rows2:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R12), (F0, F1)
+	FSTPQ (F0, F1), 32(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 160(R12), (F0, F1)
+	FSTPQ (F0, F1), 32(R13)
+	B started2
+zero2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	FSTPQ (F0, F0), 32(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	FSTPQ (F0, F0), 32(R13)
+started2:
+step2:
+	MOVD $2, R15
+group2:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	MOVD $4, R14
+block2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVD 0(R20), F29
+	VAND V28.B8, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V29.S4, V0.S4, V12.S4
+	VFMLA V30.S4, V1.S4, V13.S4
+	VFMLA V29.S4, V4.S4, V16.S4
+	VFMLA V30.S4, V5.S4, V17.S4
+	FMOVD 8(R20), F29
+	VAND V28.B8, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 16(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V29.S4, V2.S4, V14.S4
+	VFMLA V30.S4, V3.S4, V15.S4
+	VFMLA V29.S4, V6.S4, V18.S4
+	VFMLA V30.S4, V7.S4, V19.S4
+	FMOVD 0(R20), F29
+	VUSHR $4, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 64(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	FMOVS 32(R2), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13ac // fmla v12.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13cd // fmla v13.4s, v30.4s, v31.s[0]
+	FMOVS 32(R3), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13b0 // fmla v16.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13d1 // fmla v17.4s, v30.4s, v31.s[0]
+	FMOVD 8(R20), F29
+	VUSHR $4, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 80(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	FMOVS 32(R2), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13ae // fmla v14.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13cf // fmla v15.4s, v30.4s, v31.s[0]
+	FMOVS 32(R3), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13b2 // fmla v18.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13d3 // fmla v19.4s, v30.4s, v31.s[0]
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVD 32(R20), F29
+	VAND V28.B8, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V29.S4, V0.S4, V12.S4
+	VFMLA V30.S4, V1.S4, V13.S4
+	VFMLA V29.S4, V4.S4, V16.S4
+	VFMLA V30.S4, V5.S4, V17.S4
+	FMOVD 40(R20), F29
+	VAND V28.B8, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 16(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V29.S4, V2.S4, V14.S4
+	VFMLA V30.S4, V3.S4, V15.S4
+	VFMLA V29.S4, V6.S4, V18.S4
+	VFMLA V30.S4, V7.S4, V19.S4
+	FMOVD 32(R20), F29
+	VUSHR $4, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 64(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	FMOVS 36(R2), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13ac // fmla v12.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13cd // fmla v13.4s, v30.4s, v31.s[0]
+	FMOVS 36(R3), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13b0 // fmla v16.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13d1 // fmla v17.4s, v30.4s, v31.s[0]
+	FMOVD 40(R20), F29
+	VUSHR $4, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 80(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	FMOVS 36(R2), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13ae // fmla v14.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13cf // fmla v15.4s, v30.4s, v31.s[0]
+	FMOVS 36(R3), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13b2 // fmla v18.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13d3 // fmla v19.4s, v30.4s, v31.s[0]
+	ADD $320, R1
+	ADD $320, R20
+	ADD $44, R2
+	ADD $44, R3
+	SUBS $1, R14
+	BNE block2
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R13), (F2, F3)
+	WORD $0x4f9811c2 // fmla v2.4s, v14.4s, v24.s[0]
+	WORD $0x4f9811e3 // fmla v3.4s, v15.4s, v24.s[0]
+	FSTPQ (F2, F3), 32(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f991204 // fmla v4.4s, v16.4s, v25.s[0]
+	WORD $0x4f991225 // fmla v5.4s, v17.4s, v25.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	FLDPQ 32(R13), (F6, F7)
+	WORD $0x4f991246 // fmla v6.4s, v18.4s, v25.s[0]
+	WORD $0x4f991267 // fmla v7.4s, v19.4s, v25.s[0]
+	FSTPQ (F6, F7), 32(R13)
+	SUBS $1, R15
+	BNE group2
+	ADD $128, R1
+	ADD $128, R20
+	ADD $2688, R19
+	SUBS $1, R23
+	BNE step2
+	RET
+rows1:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R12), (F0, F1)
+	FSTPQ (F0, F1), 32(R13)
+	B started1
+zero1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	FSTPQ (F0, F0), 32(R13)
+started1:
+step1:
+	MOVD $2, R15
+group1:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD $4, R14
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 0(R2), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVD 0(R20), F29
+	VAND V28.B8, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V29.S4, V0.S4, V12.S4
+	VFMLA V30.S4, V1.S4, V13.S4
+	FMOVD 8(R20), F29
+	VAND V28.B8, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 16(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V29.S4, V2.S4, V14.S4
+	VFMLA V30.S4, V3.S4, V15.S4
+	FMOVD 0(R20), F29
+	VUSHR $4, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 64(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	FMOVS 32(R2), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13ac // fmla v12.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13cd // fmla v13.4s, v30.4s, v31.s[0]
+	FMOVD 8(R20), F29
+	VUSHR $4, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 80(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	FMOVS 32(R2), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13ae // fmla v14.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13cf // fmla v15.4s, v30.4s, v31.s[0]
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 16(R2), F24
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVD 32(R20), F29
+	VAND V28.B8, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V29.S4, V0.S4, V12.S4
+	VFMLA V30.S4, V1.S4, V13.S4
+	FMOVD 40(R20), F29
+	VAND V28.B8, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 16(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V29.S4, V2.S4, V14.S4
+	VFMLA V30.S4, V3.S4, V15.S4
+	FMOVD 32(R20), F29
+	VUSHR $4, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 64(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	FMOVS 36(R2), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13ac // fmla v12.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13cd // fmla v13.4s, v30.4s, v31.s[0]
+	FMOVD 40(R20), F29
+	VUSHR $4, V29.B8, V29.B8
+	VUXTL V29.B8, V29.H8
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	WORD $0x6e21dbbd // ucvtf v29.4s, v29.4s
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	FMOVQ 80(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	FMOVS 36(R2), F31
+	WORD $0x4f3be7ff // scvtf v31.4s, v31.4s, #5
+	WORD $0x4f9f13ae // fmla v14.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f13cf // fmla v15.4s, v30.4s, v31.s[0]
+	ADD $320, R1
+	ADD $320, R20
+	ADD $44, R2
+	SUBS $1, R14
+	BNE block1
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R13), (F2, F3)
+	WORD $0x4f9811c2 // fmla v2.4s, v14.4s, v24.s[0]
+	WORD $0x4f9811e3 // fmla v3.4s, v15.4s, v24.s[0]
+	FSTPQ (F2, F3), 32(R13)
+	SUBS $1, R15
+	BNE group1
+	ADD $128, R1
+	ADD $128, R20
+	ADD $2688, R19
+	SUBS $1, R23
+	BNE step1
+	RET
+
+// mulQ2KNEON multiplies a quarter of a Q2_K panel by int8.
+TEXT ·mulQ2KNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	ADD R12, R4, R5
+	ADD R12, R5, R6
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	SUB R19, R1, R12
+	SUB R12>>1, R19, R20
+	ADD $192, R1
+	ADD $128, R20
+	VMOVI $15, V25.B16
+	VMOVI $15, V26.B16
+	VMOVI $3, V25.B16
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	CMP $3, R12
+	BEQ rows3
+	CMP $4, R12
+	BEQ rows4
+	B rows5
+rows5:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero5
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 384(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 512(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started5
+zero5:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started5:
+step5:
+	MOVD $2, R15
+group5:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	MOVD $4, R14
+block5:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	FMOVQ 0(R6), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVD 0(R20), F27
+	VAND V26.B8, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	VFMLA V27.S4, V4.S4, V14.S4
+	VFMLA V28.S4, V5.S4, V15.S4
+	VFMLA V27.S4, V6.S4, V16.S4
+	VFMLA V28.S4, V7.S4, V17.S4
+	VFMLA V27.S4, V8.S4, V18.S4
+	VFMLA V28.S4, V9.S4, V19.S4
+	FMOVD 0(R20), F27
+	VUSHR $4, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FMOVS 32(R2), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136a // fmla v10.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138b // fmla v11.4s, v28.4s, v29.s[0]
+	FMOVS 32(R3), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136c // fmla v12.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138d // fmla v13.4s, v28.4s, v29.s[0]
+	FMOVS 32(R4), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136e // fmla v14.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138f // fmla v15.4s, v28.4s, v29.s[0]
+	FMOVS 32(R5), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d1370 // fmla v16.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d1391 // fmla v17.4s, v28.4s, v29.s[0]
+	FMOVS 32(R6), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d1372 // fmla v18.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d1393 // fmla v19.4s, v28.4s, v29.s[0]
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FMOVQ 16(R6), F24
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVD 32(R20), F27
+	VAND V26.B8, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	VFMLA V27.S4, V4.S4, V14.S4
+	VFMLA V28.S4, V5.S4, V15.S4
+	VFMLA V27.S4, V6.S4, V16.S4
+	VFMLA V28.S4, V7.S4, V17.S4
+	VFMLA V27.S4, V8.S4, V18.S4
+	VFMLA V28.S4, V9.S4, V19.S4
+	FMOVD 32(R20), F27
+	VUSHR $4, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FMOVS 36(R2), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136a // fmla v10.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138b // fmla v11.4s, v28.4s, v29.s[0]
+	FMOVS 36(R3), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136c // fmla v12.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138d // fmla v13.4s, v28.4s, v29.s[0]
+	FMOVS 36(R4), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136e // fmla v14.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138f // fmla v15.4s, v28.4s, v29.s[0]
+	FMOVS 36(R5), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d1370 // fmla v16.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d1391 // fmla v17.4s, v28.4s, v29.s[0]
+	FMOVS 36(R6), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d1372 // fmla v18.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d1393 // fmla v19.4s, v28.4s, v29.s[0]
+	ADD $320, R1
+	ADD $320, R20
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
+	SUBS $1, R14
+	BNE block5
+	MOVD R10, R13
+	FMOVS.P 4(R2), F20
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
+	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F21
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
+	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F22
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9611c4 // fmla v4.4s, v14.4s, v22.s[0]
+	WORD $0x4f9611e5 // fmla v5.4s, v15.4s, v22.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R5), F23
+	FLDPQ 0(R13), (F6, F7)
+	WORD $0x4f971206 // fmla v6.4s, v16.4s, v23.s[0]
+	WORD $0x4f971227 // fmla v7.4s, v17.4s, v23.s[0]
+	FSTPQ (F6, F7), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R6), F24
+	FLDPQ 0(R13), (F8, F9)
+	WORD $0x4f981248 // fmla v8.4s, v18.4s, v24.s[0]
+	WORD $0x4f981269 // fmla v9.4s, v19.4s, v24.s[0]
+	FSTPQ (F8, F9), 0(R13)
+	SUBS $1, R15
+	BNE group5
+	ADD $128, R1
+	ADD $128, R20
+	ADD $2688, R19
+	SUBS $1, R23
+	BNE step5
+	RET
+rows4:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero4
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 384(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started4
+zero4:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started4:
+step4:
+	MOVD $2, R15
+group4:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	MOVD $4, R14
+block4:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVD 0(R20), F27
+	VAND V26.B8, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	VFMLA V27.S4, V4.S4, V14.S4
+	VFMLA V28.S4, V5.S4, V15.S4
+	VFMLA V27.S4, V6.S4, V16.S4
+	VFMLA V28.S4, V7.S4, V17.S4
+	FMOVD 0(R20), F27
+	VUSHR $4, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FMOVS 32(R2), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136a // fmla v10.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138b // fmla v11.4s, v28.4s, v29.s[0]
+	FMOVS 32(R3), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136c // fmla v12.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138d // fmla v13.4s, v28.4s, v29.s[0]
+	FMOVS 32(R4), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136e // fmla v14.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138f // fmla v15.4s, v28.4s, v29.s[0]
+	FMOVS 32(R5), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d1370 // fmla v16.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d1391 // fmla v17.4s, v28.4s, v29.s[0]
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVD 32(R20), F27
+	VAND V26.B8, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	VFMLA V27.S4, V4.S4, V14.S4
+	VFMLA V28.S4, V5.S4, V15.S4
+	VFMLA V27.S4, V6.S4, V16.S4
+	VFMLA V28.S4, V7.S4, V17.S4
+	FMOVD 32(R20), F27
+	VUSHR $4, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FMOVS 36(R2), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136a // fmla v10.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138b // fmla v11.4s, v28.4s, v29.s[0]
+	FMOVS 36(R3), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136c // fmla v12.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138d // fmla v13.4s, v28.4s, v29.s[0]
+	FMOVS 36(R4), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136e // fmla v14.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138f // fmla v15.4s, v28.4s, v29.s[0]
+	FMOVS 36(R5), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d1370 // fmla v16.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d1391 // fmla v17.4s, v28.4s, v29.s[0]
+	ADD $320, R1
+	ADD $320, R20
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	SUBS $1, R14
+	BNE block4
+	MOVD R10, R13
+	FMOVS.P 4(R2), F20
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
+	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F21
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
+	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F22
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9611c4 // fmla v4.4s, v14.4s, v22.s[0]
+	WORD $0x4f9611e5 // fmla v5.4s, v15.4s, v22.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R5), F23
+	FLDPQ 0(R13), (F6, F7)
+	WORD $0x4f971206 // fmla v6.4s, v16.4s, v23.s[0]
+	WORD $0x4f971227 // fmla v7.4s, v17.4s, v23.s[0]
+	FSTPQ (F6, F7), 0(R13)
+	SUBS $1, R15
+	BNE group4
+	ADD $128, R1
+	ADD $128, R20
+	ADD $2688, R19
+	SUBS $1, R23
+	BNE step4
+	RET
+rows3:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started3
+zero3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started3:
+step3:
+	MOVD $2, R15
+group3:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD $4, R14
+block3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVD 0(R20), F27
+	VAND V26.B8, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	VFMLA V27.S4, V4.S4, V14.S4
+	VFMLA V28.S4, V5.S4, V15.S4
+	FMOVD 0(R20), F27
+	VUSHR $4, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FMOVS 32(R2), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136a // fmla v10.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138b // fmla v11.4s, v28.4s, v29.s[0]
+	FMOVS 32(R3), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136c // fmla v12.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138d // fmla v13.4s, v28.4s, v29.s[0]
+	FMOVS 32(R4), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136e // fmla v14.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138f // fmla v15.4s, v28.4s, v29.s[0]
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVD 32(R20), F27
+	VAND V26.B8, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	VFMLA V27.S4, V4.S4, V14.S4
+	VFMLA V28.S4, V5.S4, V15.S4
+	FMOVD 32(R20), F27
+	VUSHR $4, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FMOVS 36(R2), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136a // fmla v10.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138b // fmla v11.4s, v28.4s, v29.s[0]
+	FMOVS 36(R3), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136c // fmla v12.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138d // fmla v13.4s, v28.4s, v29.s[0]
+	FMOVS 36(R4), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136e // fmla v14.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138f // fmla v15.4s, v28.4s, v29.s[0]
+	ADD $320, R1
+	ADD $320, R20
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	SUBS $1, R14
+	BNE block3
+	MOVD R10, R13
+	FMOVS.P 4(R2), F20
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
+	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F21
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
+	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F22
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9611c4 // fmla v4.4s, v14.4s, v22.s[0]
+	WORD $0x4f9611e5 // fmla v5.4s, v15.4s, v22.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	SUBS $1, R15
+	BNE group3
+	ADD $128, R1
+	ADD $128, R20
+	ADD $2688, R19
+	SUBS $1, R23
+	BNE step3
+	RET
+rows2:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started2
+zero2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started2:
+step2:
+	MOVD $2, R15
+group2:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	MOVD $4, R14
+block2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVD 0(R20), F27
+	VAND V26.B8, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	FMOVD 0(R20), F27
+	VUSHR $4, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FMOVS 32(R2), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136a // fmla v10.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138b // fmla v11.4s, v28.4s, v29.s[0]
+	FMOVS 32(R3), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136c // fmla v12.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138d // fmla v13.4s, v28.4s, v29.s[0]
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVD 32(R20), F27
+	VAND V26.B8, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	FMOVD 32(R20), F27
+	VUSHR $4, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FMOVS 36(R2), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136a // fmla v10.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138b // fmla v11.4s, v28.4s, v29.s[0]
+	FMOVS 36(R3), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136c // fmla v12.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138d // fmla v13.4s, v28.4s, v29.s[0]
+	ADD $320, R1
+	ADD $320, R20
+	ADD $44, R2
+	ADD $44, R3
+	SUBS $1, R14
+	BNE block2
+	MOVD R10, R13
+	FMOVS.P 4(R2), F20
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
+	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F21
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
+	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	SUBS $1, R15
+	BNE group2
+	ADD $128, R1
+	ADD $128, R20
+	ADD $2688, R19
+	SUBS $1, R23
+	BNE step2
+	RET
+rows1:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started1
+zero1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+started1:
+step1:
+	MOVD $2, R15
+group1:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	MOVD $4, R14
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	FMOVQ 0(R2), F20
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVD 0(R20), F27
+	VAND V26.B8, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	FMOVD 0(R20), F27
+	VUSHR $4, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FMOVS 32(R2), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136a // fmla v10.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138b // fmla v11.4s, v28.4s, v29.s[0]
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	FMOVQ 16(R2), F20
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVD 32(R20), F27
+	VAND V26.B8, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	FMOVD 32(R20), F27
+	VUSHR $4, V27.B8, V27.B8
+	VUXTL V27.B8, V27.H8
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
+	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FMOVS 36(R2), F29
+	WORD $0x4f3be7bd // scvtf v29.4s, v29.4s, #5
+	WORD $0x4f9d136a // fmla v10.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d138b // fmla v11.4s, v28.4s, v29.s[0]
+	ADD $320, R1
+	ADD $320, R20
+	ADD $44, R2
+	SUBS $1, R14
+	BNE block1
+	MOVD R10, R13
+	FMOVS.P 4(R2), F20
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
+	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	SUBS $1, R15
+	BNE group1
+	ADD $128, R1
+	ADD $128, R20
+	ADD $2688, R19
+	SUBS $1, R23
+	BNE step1
+	RET
+
+// mulQ3KOneNEON multiplies a Q3_K panel by int8.
+TEXT ·mulQ3KOneNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	SUB R19, R1, R12
+	SUB R12>>1, R19, R20
+	ADD $128, R1
+	ADD $64, R20
+	VMOVI $15, V17.B16
+	VMOVI $3, V17.B16
+	VMOVI $4, V18.B16
+	MOVD 88(R0), R12
+rows1:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R12), (F0, F1)
+	FSTPQ (F0, F1), 32(R13)
+	FLDPQ 64(R12), (F0, F1)
+	FSTPQ (F0, F1), 64(R13)
+	FLDPQ 96(R12), (F0, F1)
+	FSTPQ (F0, F1), 96(R13)
+	B started1
+zero1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	FSTPQ (F0, F0), 32(R13)
+	FSTPQ (F0, F0), 64(R13)
+	FSTPQ (F0, F0), 96(R13)
+started1:
+step1:
+	MOVD $2, R15
+group1:
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD $4, R14
+block1:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V19.S[0]
+	VDUP V19.S[0], V0.S4
+	VDUP V19.S[0], V1.S4
+	VDUP V19.S[0], V2.S4
+	VDUP V19.S[0], V3.S4
+	VDUP V19.S[0], V4.S4
+	VDUP V19.S[0], V5.S4
+	VDUP V19.S[0], V6.S4
+	VDUP V19.S[0], V7.S4
+	FMOVQ 0(R2), F16
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 256(R1), F21
+	VSHL $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 272(R1), F21
+	VSHL $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 32(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	FMOVQ 288(R1), F24
+	VSHL $2, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	FMOVQ 304(R1), F24
+	VSHL $2, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 64(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	FMOVQ 320(R1), F27
+	VSHL $2, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	FMOVQ 336(R1), F27
+	VSHL $2, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 96(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 352(R1), F21
+	VSHL $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 368(R1), F21
+	VSHL $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VUSHR $2, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 256(R1), F21
+	VSHL $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $2, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 272(R1), F21
+	VSHL $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 32(R1), (F22, F23)
+	VUSHR $2, V22.B16, V22.B16
+	VAND V17.B16, V22.B16, V22.B16
+	FMOVQ 288(R1), F24
+	VSHL $1, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VUSHR $2, V23.B16, V23.B16
+	VAND V17.B16, V23.B16, V23.B16
+	FMOVQ 304(R1), F24
+	VSHL $1, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 64(R1), (F25, F26)
+	VUSHR $2, V25.B16, V25.B16
+	VAND V17.B16, V25.B16, V25.B16
+	FMOVQ 320(R1), F27
+	VSHL $1, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VUSHR $2, V26.B16, V26.B16
+	VAND V17.B16, V26.B16, V26.B16
+	FMOVQ 336(R1), F27
+	VSHL $1, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 96(R1), (F19, F20)
+	VUSHR $2, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 352(R1), F21
+	VSHL $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $2, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 368(R1), F21
+	VSHL $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 256(R1), F21
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 272(R1), F21
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 32(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VAND V17.B16, V22.B16, V22.B16
+	FMOVQ 288(R1), F24
+	VBIT V18.B16, V24.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	VAND V17.B16, V23.B16, V23.B16
+	FMOVQ 304(R1), F24
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 64(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VAND V17.B16, V25.B16, V25.B16
+	FMOVQ 320(R1), F27
+	VBIT V18.B16, V27.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	VAND V17.B16, V26.B16, V26.B16
+	FMOVQ 336(R1), F27
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 96(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 352(R1), F21
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 368(R1), F21
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VUSHR $6, V19.B16, V19.B16
+	FMOVQ 256(R1), F21
+	VUSHR $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $6, V20.B16, V20.B16
+	FMOVQ 272(R1), F21
+	VUSHR $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 32(R1), (F22, F23)
+	VUSHR $6, V22.B16, V22.B16
+	FMOVQ 288(R1), F24
+	VUSHR $1, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VUSHR $6, V23.B16, V23.B16
+	FMOVQ 304(R1), F24
+	VUSHR $1, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 64(R1), (F25, F26)
+	VUSHR $6, V25.B16, V25.B16
+	FMOVQ 320(R1), F27
+	VUSHR $1, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VUSHR $6, V26.B16, V26.B16
+	FMOVQ 336(R1), F27
+	VUSHR $1, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 96(R1), (F19, F20)
+	VUSHR $6, V19.B16, V19.B16
+	FMOVQ 352(R1), F21
+	VUSHR $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $6, V20.B16, V20.B16
+	FMOVQ 368(R1), F21
+	VUSHR $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVD 0(R20), F19
+	WORD $0x0f08a673 // sxtl v19.8h, v19.8b
+	WORD $0x4f10a674 // sxtl2 v20.4s, v19.8h
+	WORD $0x0f10a673 // sxtl v19.4s, v19.4h
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	FMOVQ 0(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V19.S4, V0.S4, V8.S4
+	VFMLA V20.S4, V1.S4, V9.S4
+	FMOVD 8(R20), F19
+	WORD $0x0f08a673 // sxtl v19.8h, v19.8b
+	WORD $0x4f10a674 // sxtl2 v20.4s, v19.8h
+	WORD $0x0f10a673 // sxtl v19.4s, v19.4h
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	FMOVQ 16(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V19.S4, V2.S4, V10.S4
+	VFMLA V20.S4, V3.S4, V11.S4
+	FMOVD 16(R20), F19
+	WORD $0x0f08a673 // sxtl v19.8h, v19.8b
+	WORD $0x4f10a674 // sxtl2 v20.4s, v19.8h
+	WORD $0x0f10a673 // sxtl v19.4s, v19.4h
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	FMOVQ 32(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	FMOVD 24(R20), F19
+	WORD $0x0f08a673 // sxtl v19.8h, v19.8b
+	WORD $0x4f10a674 // sxtl2 v20.4s, v19.8h
+	WORD $0x0f10a673 // sxtl v19.4s, v19.4h
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	FMOVQ 48(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V19.S4, V6.S4, V14.S4
+	VFMLA V20.S4, V7.S4, V15.S4
+	MOVW 36(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V19.S[0]
+	VDUP V19.S[0], V0.S4
+	VDUP V19.S[0], V1.S4
+	VDUP V19.S[0], V2.S4
+	VDUP V19.S[0], V3.S4
+	VDUP V19.S[0], V4.S4
+	VDUP V19.S[0], V5.S4
+	VDUP V19.S[0], V6.S4
+	VDUP V19.S[0], V7.S4
+	FMOVQ 16(R2), F16
+	FLDPQ 128(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 256(R1), F21
+	VUSHR $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 272(R1), F21
+	VUSHR $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 160(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	FMOVQ 288(R1), F24
+	VUSHR $2, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	FMOVQ 304(R1), F24
+	VUSHR $2, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 192(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	FMOVQ 320(R1), F27
+	VUSHR $2, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	FMOVQ 336(R1), F27
+	VUSHR $2, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 224(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 352(R1), F21
+	VUSHR $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 368(R1), F21
+	VUSHR $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	FLDPQ 128(R1), (F19, F20)
+	VUSHR $2, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 256(R1), F21
+	VUSHR $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $2, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 272(R1), F21
+	VUSHR $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 160(R1), (F22, F23)
+	VUSHR $2, V22.B16, V22.B16
+	VAND V17.B16, V22.B16, V22.B16
+	FMOVQ 288(R1), F24
+	VUSHR $3, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VUSHR $2, V23.B16, V23.B16
+	VAND V17.B16, V23.B16, V23.B16
+	FMOVQ 304(R1), F24
+	VUSHR $3, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 192(R1), (F25, F26)
+	VUSHR $2, V25.B16, V25.B16
+	VAND V17.B16, V25.B16, V25.B16
+	FMOVQ 320(R1), F27
+	VUSHR $3, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VUSHR $2, V26.B16, V26.B16
+	VAND V17.B16, V26.B16, V26.B16
+	FMOVQ 336(R1), F27
+	VUSHR $3, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 224(R1), (F19, F20)
+	VUSHR $2, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 352(R1), F21
+	VUSHR $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $2, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 368(R1), F21
+	VUSHR $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	FLDPQ 128(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 256(R1), F21
+	VUSHR $4, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 272(R1), F21
+	VUSHR $4, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 160(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VAND V17.B16, V22.B16, V22.B16
+	FMOVQ 288(R1), F24
+	VUSHR $4, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	VAND V17.B16, V23.B16, V23.B16
+	FMOVQ 304(R1), F24
+	VUSHR $4, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 192(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VAND V17.B16, V25.B16, V25.B16
+	FMOVQ 320(R1), F27
+	VUSHR $4, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	VAND V17.B16, V26.B16, V26.B16
+	FMOVQ 336(R1), F27
+	VUSHR $4, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 224(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 352(R1), F21
+	VUSHR $4, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 368(R1), F21
+	VUSHR $4, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	FLDPQ 128(R1), (F19, F20)
+	VUSHR $6, V19.B16, V19.B16
+	FMOVQ 256(R1), F21
+	VUSHR $5, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $6, V20.B16, V20.B16
+	FMOVQ 272(R1), F21
+	VUSHR $5, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 160(R1), (F22, F23)
+	VUSHR $6, V22.B16, V22.B16
+	FMOVQ 288(R1), F24
+	VUSHR $5, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VUSHR $6, V23.B16, V23.B16
+	FMOVQ 304(R1), F24
+	VUSHR $5, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 192(R1), (F25, F26)
+	VUSHR $6, V25.B16, V25.B16
+	FMOVQ 320(R1), F27
+	VUSHR $5, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VUSHR $6, V26.B16, V26.B16
+	FMOVQ 336(R1), F27
+	VUSHR $5, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 224(R1), (F19, F20)
+	VUSHR $6, V19.B16, V19.B16
+	FMOVQ 352(R1), F21
+	VUSHR $5, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $6, V20.B16, V20.B16
+	FMOVQ 368(R1), F21
+	VUSHR $5, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVD 32(R20), F19
+	WORD $0x0f08a673 // sxtl v19.8h, v19.8b
+	WORD $0x4f10a674 // sxtl2 v20.4s, v19.8h
+	WORD $0x0f10a673 // sxtl v19.4s, v19.4h
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	FMOVQ 0(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V19.S4, V0.S4, V8.S4
+	VFMLA V20.S4, V1.S4, V9.S4
+	FMOVD 40(R20), F19
+	WORD $0x0f08a673 // sxtl v19.8h, v19.8b
+	WORD $0x4f10a674 // sxtl2 v20.4s, v19.8h
+	WORD $0x0f10a673 // sxtl v19.4s, v19.4h
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	FMOVQ 16(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V19.S4, V2.S4, V10.S4
+	VFMLA V20.S4, V3.S4, V11.S4
+	FMOVD 48(R20), F19
+	WORD $0x0f08a673 // sxtl v19.8h, v19.8b
+	WORD $0x4f10a674 // sxtl2 v20.4s, v19.8h
+	WORD $0x0f10a673 // sxtl v19.4s, v19.4h
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	FMOVQ 32(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	FMOVD 56(R20), F19
+	WORD $0x0f08a673 // sxtl v19.8h, v19.8b
+	WORD $0x4f10a674 // sxtl2 v20.4s, v19.8h
+	WORD $0x0f10a673 // sxtl v19.4s, v19.4h
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	FMOVQ 48(R19), F21
+	WORD $0x4e217ab6 // fcvtl2 v22.4s, v21.8h
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
+	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V19.S4, V6.S4, V14.S4
+	VFMLA V20.S4, V7.S4, V15.S4
+	ADD $448, R1
+	ADD $448, R20
+	ADD $44, R2
+	SUBS $1, R14
+	BNE block1
+	MOVD R10, R13
+	FMOVS.P 4(R2), F16
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f901100 // fmla v0.4s, v8.4s, v16.s[0]
+	WORD $0x4f901121 // fmla v1.4s, v9.4s, v16.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R13), (F2, F3)
+	WORD $0x4f901142 // fmla v2.4s, v10.4s, v16.s[0]
+	WORD $0x4f901163 // fmla v3.4s, v11.4s, v16.s[0]
+	FSTPQ (F2, F3), 32(R13)
+	FLDPQ 64(R13), (F4, F5)
+	WORD $0x4f901184 // fmla v4.4s, v12.4s, v16.s[0]
+	WORD $0x4f9011a5 // fmla v5.4s, v13.4s, v16.s[0]
+	FSTPQ (F4, F5), 64(R13)
+	FLDPQ 96(R13), (F6, F7)
+	WORD $0x4f9011c6 // fmla v6.4s, v14.4s, v16.s[0]
+	WORD $0x4f9011e7 // fmla v7.4s, v15.4s, v16.s[0]
+	FSTPQ (F6, F7), 96(R13)
+	SUBS $1, R15
+	BNE group1
+	ADD $64, R1
+	ADD $64, R20
+	ADD $3648, R19
+	SUBS $1, R23
+	BNE step1
+	RET
+
+// mulQ3KFewNEON multiplies half a Q3_K panel by int8.
+TEXT ·mulQ3KFewNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	SUB R19, R1, R12
+	SUB R12>>1, R19, R20
+	ADD $128, R1
+	ADD $64, R20
+	VMOVI $15, V27.B16
+	VMOVI $3, V27.B16
+	VMOVI $4, V28.B16
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	B rows3
+rows3:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R12), (F0, F1)
+	FSTPQ (F0, F1), 32(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 160(R12), (F0, F1)
+	FSTPQ (F0, F1), 32(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 288(R12), (F0, F1)
+	FSTPQ (F0, F1), 32(R13)
+	B started3
+zero3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	FSTPQ (F0, F0), 32(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	FSTPQ (F0, F0), 32(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	FSTPQ (F0, F0), 32(R13)
+started3:
+step3:
+	MOVD $2, R15
+group3:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	MOVD $4, R14
+block3:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V29.S[0]
+	VDUP V29.S[0], V0.S4
+	VDUP V29.S[0], V1.S4
+	VDUP V29.S[0], V2.S4
+	VDUP V29.S[0], V3.S4
+	MOVW 32(R3), R12
+	ASR $3, R12, R12
+	VMOV R12, V29.S[0]
+	VDUP V29.S[0], V4.S4
+	VDUP V29.S[0], V5.S4
+	VDUP V29.S[0], V6.S4
+	VDUP V29.S[0], V7.S4
+	MOVW 32(R4), R12
+	ASR $3, R12, R12
+	VMOV R12, V29.S[0]
+	VDUP V29.S[0], V8.S4
+	VDUP V29.S[0], V9.S4
+	VDUP V29.S[0], V10.S4
+	VDUP V29.S[0], V11.S4
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVD 0(R20), F29
+	WORD $0x0f08a7bd // sxtl v29.8h, v29.8b
+	WORD $0x4f10a7be // sxtl2 v30.4s, v29.8h
+	WORD $0x0f10a7bd // sxtl v29.4s, v29.4h
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V29.S4, V0.S4, V12.S4
+	VFMLA V30.S4, V1.S4, V13.S4
+	VFMLA V29.S4, V4.S4, V16.S4
+	VFMLA V30.S4, V5.S4, V17.S4
+	VFMLA V29.S4, V8.S4, V20.S4
+	VFMLA V30.S4, V9.S4, V21.S4
+	FMOVD 8(R20), F29
+	WORD $0x0f08a7bd // sxtl v29.8h, v29.8b
+	WORD $0x4f10a7be // sxtl2 v30.4s, v29.8h
+	WORD $0x0f10a7bd // sxtl v29.4s, v29.4h
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	FMOVQ 16(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V29.S4, V2.S4, V14.S4
+	VFMLA V30.S4, V3.S4, V15.S4
+	VFMLA V29.S4, V6.S4, V18.S4
+	VFMLA V30.S4, V7.S4, V19.S4
+	VFMLA V29.S4, V10.S4, V22.S4
+	VFMLA V30.S4, V11.S4, V23.S4
+	MOVW 36(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V29.S[0]
+	VDUP V29.S[0], V0.S4
+	VDUP V29.S[0], V1.S4
+	VDUP V29.S[0], V2.S4
+	VDUP V29.S[0], V3.S4
+	MOVW 36(R3), R12
+	ASR $3, R12, R12
+	VMOV R12, V29.S[0]
+	VDUP V29.S[0], V4.S4
+	VDUP V29.S[0], V5.S4
+	VDUP V29.S[0], V6.S4
+	VDUP V29.S[0], V7.S4
+	MOVW 36(R4), R12
+	ASR $3, R12, R12
+	VMOV R12, V29.S[0]
+	VDUP V29.S[0], V8.S4
+	VDUP V29.S[0], V9.S4
+	VDUP V29.S[0], V10.S4
+	VDUP V29.S[0], V11.S4
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VUSHR $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VUSHR $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VUSHR $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VUSHR $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VUSHR $5, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VUSHR $5, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VUSHR $5, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VUSHR $5, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVD 32(R20), F29
+	WORD $0x0f08a7bd // sxtl v29.8h, v29.8b
+	WORD $0x4f10a7be // sxtl2 v30.4s, v29.8h
+	WORD $0x0f10a7bd // sxtl v29.4s, v29.4h
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V29.S4, V0.S4, V12.S4
+	VFMLA V30.S4, V1.S4, V13.S4
+	VFMLA V29.S4, V4.S4, V16.S4
+	VFMLA V30.S4, V5.S4, V17.S4
+	VFMLA V29.S4, V8.S4, V20.S4
+	VFMLA V30.S4, V9.S4, V21.S4
+	FMOVD 40(R20), F29
+	WORD $0x0f08a7bd // sxtl v29.8h, v29.8b
+	WORD $0x4f10a7be // sxtl2 v30.4s, v29.8h
+	WORD $0x0f10a7bd // sxtl v29.4s, v29.4h
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	FMOVQ 16(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V29.S4, V2.S4, V14.S4
+	VFMLA V30.S4, V3.S4, V15.S4
+	VFMLA V29.S4, V6.S4, V18.S4
+	VFMLA V30.S4, V7.S4, V19.S4
+	VFMLA V29.S4, V10.S4, V22.S4
+	VFMLA V30.S4, V11.S4, V23.S4
+	ADD $448, R1
+	ADD $448, R20
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	SUBS $1, R14
+	BNE block3
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R13), (F2, F3)
+	WORD $0x4f9811c2 // fmla v2.4s, v14.4s, v24.s[0]
+	WORD $0x4f9811e3 // fmla v3.4s, v15.4s, v24.s[0]
+	FSTPQ (F2, F3), 32(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f991204 // fmla v4.4s, v16.4s, v25.s[0]
+	WORD $0x4f991225 // fmla v5.4s, v17.4s, v25.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	FLDPQ 32(R13), (F6, F7)
+	WORD $0x4f991246 // fmla v6.4s, v18.4s, v25.s[0]
+	WORD $0x4f991267 // fmla v7.4s, v19.4s, v25.s[0]
+	FSTPQ (F6, F7), 32(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F26
+	FLDPQ 0(R13), (F8, F9)
+	WORD $0x4f9a1288 // fmla v8.4s, v20.4s, v26.s[0]
+	WORD $0x4f9a12a9 // fmla v9.4s, v21.4s, v26.s[0]
+	FSTPQ (F8, F9), 0(R13)
+	FLDPQ 32(R13), (F10, F11)
+	WORD $0x4f9a12ca // fmla v10.4s, v22.4s, v26.s[0]
+	WORD $0x4f9a12eb // fmla v11.4s, v23.4s, v26.s[0]
+	FSTPQ (F10, F11), 32(R13)
+	SUBS $1, R15
+	BNE group3
+	ADD $64, R1
+	ADD $64, R20
+	ADD $3648, R19
+	SUBS $1, R23
+	BNE step3
+	RET
+rows2:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R12), (F0, F1)
+	FSTPQ (F0, F1), 32(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 160(R12), (F0, F1)
+	FSTPQ (F0, F1), 32(R13)
+	B started2
+zero2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	FSTPQ (F0, F0), 32(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	FSTPQ (F0, F0), 32(R13)
+started2:
+step2:
+	MOVD $2, R15
+group2:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	MOVD $4, R14
+block2:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V29.S[0]
+	VDUP V29.S[0], V0.S4
+	VDUP V29.S[0], V1.S4
+	VDUP V29.S[0], V2.S4
+	VDUP V29.S[0], V3.S4
+	MOVW 32(R3), R12
+	ASR $3, R12, R12
+	VMOV R12, V29.S[0]
+	VDUP V29.S[0], V4.S4
+	VDUP V29.S[0], V5.S4
+	VDUP V29.S[0], V6.S4
+	VDUP V29.S[0], V7.S4
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVD 0(R20), F29
+	WORD $0x0f08a7bd // sxtl v29.8h, v29.8b
+	WORD $0x4f10a7be // sxtl2 v30.4s, v29.8h
+	WORD $0x0f10a7bd // sxtl v29.4s, v29.4h
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V29.S4, V0.S4, V12.S4
+	VFMLA V30.S4, V1.S4, V13.S4
+	VFMLA V29.S4, V4.S4, V16.S4
+	VFMLA V30.S4, V5.S4, V17.S4
+	FMOVD 8(R20), F29
+	WORD $0x0f08a7bd // sxtl v29.8h, v29.8b
+	WORD $0x4f10a7be // sxtl2 v30.4s, v29.8h
+	WORD $0x0f10a7bd // sxtl v29.4s, v29.4h
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	FMOVQ 16(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V29.S4, V2.S4, V14.S4
+	VFMLA V30.S4, V3.S4, V15.S4
+	VFMLA V29.S4, V6.S4, V18.S4
+	VFMLA V30.S4, V7.S4, V19.S4
+	MOVW 36(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V29.S[0]
+	VDUP V29.S[0], V0.S4
+	VDUP V29.S[0], V1.S4
+	VDUP V29.S[0], V2.S4
+	VDUP V29.S[0], V3.S4
+	MOVW 36(R3), R12
+	ASR $3, R12, R12
+	VMOV R12, V29.S[0]
+	VDUP V29.S[0], V4.S4
+	VDUP V29.S[0], V5.S4
+	VDUP V29.S[0], V6.S4
+	VDUP V29.S[0], V7.S4
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VUSHR $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VUSHR $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VUSHR $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VUSHR $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VUSHR $5, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VUSHR $5, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VUSHR $5, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VUSHR $5, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVD 32(R20), F29
+	WORD $0x0f08a7bd // sxtl v29.8h, v29.8b
+	WORD $0x4f10a7be // sxtl2 v30.4s, v29.8h
+	WORD $0x0f10a7bd // sxtl v29.4s, v29.4h
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V29.S4, V0.S4, V12.S4
+	VFMLA V30.S4, V1.S4, V13.S4
+	VFMLA V29.S4, V4.S4, V16.S4
+	VFMLA V30.S4, V5.S4, V17.S4
+	FMOVD 40(R20), F29
+	WORD $0x0f08a7bd // sxtl v29.8h, v29.8b
+	WORD $0x4f10a7be // sxtl2 v30.4s, v29.8h
+	WORD $0x0f10a7bd // sxtl v29.4s, v29.4h
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	FMOVQ 16(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V29.S4, V2.S4, V14.S4
+	VFMLA V30.S4, V3.S4, V15.S4
+	VFMLA V29.S4, V6.S4, V18.S4
+	VFMLA V30.S4, V7.S4, V19.S4
+	ADD $448, R1
+	ADD $448, R20
+	ADD $44, R2
+	ADD $44, R3
+	SUBS $1, R14
+	BNE block2
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R13), (F2, F3)
+	WORD $0x4f9811c2 // fmla v2.4s, v14.4s, v24.s[0]
+	WORD $0x4f9811e3 // fmla v3.4s, v15.4s, v24.s[0]
+	FSTPQ (F2, F3), 32(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f991204 // fmla v4.4s, v16.4s, v25.s[0]
+	WORD $0x4f991225 // fmla v5.4s, v17.4s, v25.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	FLDPQ 32(R13), (F6, F7)
+	WORD $0x4f991246 // fmla v6.4s, v18.4s, v25.s[0]
+	WORD $0x4f991267 // fmla v7.4s, v19.4s, v25.s[0]
+	FSTPQ (F6, F7), 32(R13)
+	SUBS $1, R15
+	BNE group2
+	ADD $64, R1
+	ADD $64, R20
+	ADD $3648, R19
+	SUBS $1, R23
+	BNE step2
+	RET
+rows1:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R12), (F0, F1)
+	FSTPQ (F0, F1), 32(R13)
+	B started1
+zero1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	FSTPQ (F0, F0), 32(R13)
+started1:
+step1:
+	MOVD $2, R15
+group1:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD $4, R14
+block1:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V29.S[0]
+	VDUP V29.S[0], V0.S4
+	VDUP V29.S[0], V1.S4
+	VDUP V29.S[0], V2.S4
+	VDUP V29.S[0], V3.S4
+	FMOVQ 0(R2), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVD 0(R20), F29
+	WORD $0x0f08a7bd // sxtl v29.8h, v29.8b
+	WORD $0x4f10a7be // sxtl2 v30.4s, v29.8h
+	WORD $0x0f10a7bd // sxtl v29.4s, v29.4h
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V29.S4, V0.S4, V12.S4
+	VFMLA V30.S4, V1.S4, V13.S4
+	FMOVD 8(R20), F29
+	WORD $0x0f08a7bd // sxtl v29.8h, v29.8b
+	WORD $0x4f10a7be // sxtl2 v30.4s, v29.8h
+	WORD $0x0f10a7bd // sxtl v29.4s, v29.4h
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	FMOVQ 16(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V29.S4, V2.S4, V14.S4
+	VFMLA V30.S4, V3.S4, V15.S4
+	MOVW 36(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V29.S[0]
+	VDUP V29.S[0], V0.S4
+	VDUP V29.S[0], V1.S4
+	VDUP V29.S[0], V2.S4
+	VDUP V29.S[0], V3.S4
+	FMOVQ 16(R2), F24
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $2, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $2, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VUSHR $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VUSHR $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VUSHR $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VUSHR $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	FMOVQ 256(R1), F31
+	VUSHR $5, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	FMOVQ 272(R1), F31
+	VUSHR $5, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $6, V29.B16, V29.B16
+	FMOVQ 288(R1), F31
+	VUSHR $5, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $6, V30.B16, V30.B16
+	FMOVQ 304(R1), F31
+	VUSHR $5, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVD 32(R20), F29
+	WORD $0x0f08a7bd // sxtl v29.8h, v29.8b
+	WORD $0x4f10a7be // sxtl2 v30.4s, v29.8h
+	WORD $0x0f10a7bd // sxtl v29.4s, v29.4h
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V29.S4, V0.S4, V12.S4
+	VFMLA V30.S4, V1.S4, V13.S4
+	FMOVD 40(R20), F29
+	WORD $0x0f08a7bd // sxtl v29.8h, v29.8b
+	WORD $0x4f10a7be // sxtl2 v30.4s, v29.8h
+	WORD $0x0f10a7bd // sxtl v29.4s, v29.4h
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	FMOVQ 16(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e3fdfbd // fmul v29.4s, v29.4s, v31.4s
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V29.S4, V2.S4, V14.S4
+	VFMLA V30.S4, V3.S4, V15.S4
+	ADD $448, R1
+	ADD $448, R20
+	ADD $44, R2
+	SUBS $1, R14
+	BNE block1
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	FLDPQ 32(R13), (F2, F3)
+	WORD $0x4f9811c2 // fmla v2.4s, v14.4s, v24.s[0]
+	WORD $0x4f9811e3 // fmla v3.4s, v15.4s, v24.s[0]
+	FSTPQ (F2, F3), 32(R13)
+	SUBS $1, R15
+	BNE group1
+	ADD $64, R1
+	ADD $64, R20
+	ADD $3648, R19
+	SUBS $1, R23
+	BNE step1
+	RET
+
+// mulQ3KNEON multiplies a quarter of a Q3_K panel by int8.
+TEXT ·mulQ3KNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	ADD R12, R4, R5
+	ADD R12, R5, R6
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	SUB R19, R1, R12
+	SUB R12>>1, R19, R20
+	ADD $128, R1
+	ADD $64, R20
+	VMOVI $15, V25.B16
+	VMOVI $3, V25.B16
+	VMOVI $4, V26.B16
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	CMP $3, R12
+	BEQ rows3
+	CMP $4, R12
+	BEQ rows4
+	B rows5
+rows5:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero5
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 384(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 512(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started5
+zero5:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started5:
+step5:
+	MOVD $2, R15
+group5:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	MOVD $4, R14
+block5:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V0.S4
+	VDUP V27.S[0], V1.S4
+	MOVW 32(R3), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V2.S4
+	VDUP V27.S[0], V3.S4
+	MOVW 32(R4), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V4.S4
+	VDUP V27.S[0], V5.S4
+	MOVW 32(R5), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V6.S4
+	VDUP V27.S[0], V7.S4
+	MOVW 32(R6), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V8.S4
+	VDUP V27.S[0], V9.S4
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	FMOVQ 0(R6), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVD 0(R20), F27
+	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
+	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
+	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	VFMLA V27.S4, V4.S4, V14.S4
+	VFMLA V28.S4, V5.S4, V15.S4
+	VFMLA V27.S4, V6.S4, V16.S4
+	VFMLA V28.S4, V7.S4, V17.S4
+	VFMLA V27.S4, V8.S4, V18.S4
+	VFMLA V28.S4, V9.S4, V19.S4
+	MOVW 36(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V0.S4
+	VDUP V27.S[0], V1.S4
+	MOVW 36(R3), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V2.S4
+	VDUP V27.S[0], V3.S4
+	MOVW 36(R4), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V4.S4
+	VDUP V27.S[0], V5.S4
+	MOVW 36(R5), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V6.S4
+	VDUP V27.S[0], V7.S4
+	MOVW 36(R6), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V8.S4
+	VDUP V27.S[0], V9.S4
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FMOVQ 16(R6), F24
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $5, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $5, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVD 32(R20), F27
+	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
+	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
+	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	VFMLA V27.S4, V4.S4, V14.S4
+	VFMLA V28.S4, V5.S4, V15.S4
+	VFMLA V27.S4, V6.S4, V16.S4
+	VFMLA V28.S4, V7.S4, V17.S4
+	VFMLA V27.S4, V8.S4, V18.S4
+	VFMLA V28.S4, V9.S4, V19.S4
+	ADD $448, R1
+	ADD $448, R20
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
+	SUBS $1, R14
+	BNE block5
+	MOVD R10, R13
+	FMOVS.P 4(R2), F20
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
+	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F21
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
+	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F22
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9611c4 // fmla v4.4s, v14.4s, v22.s[0]
+	WORD $0x4f9611e5 // fmla v5.4s, v15.4s, v22.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R5), F23
+	FLDPQ 0(R13), (F6, F7)
+	WORD $0x4f971206 // fmla v6.4s, v16.4s, v23.s[0]
+	WORD $0x4f971227 // fmla v7.4s, v17.4s, v23.s[0]
+	FSTPQ (F6, F7), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R6), F24
+	FLDPQ 0(R13), (F8, F9)
+	WORD $0x4f981248 // fmla v8.4s, v18.4s, v24.s[0]
+	WORD $0x4f981269 // fmla v9.4s, v19.4s, v24.s[0]
+	FSTPQ (F8, F9), 0(R13)
+	SUBS $1, R15
+	BNE group5
+	ADD $64, R1
+	ADD $64, R20
+	ADD $3648, R19
+	SUBS $1, R23
+	BNE step5
+	RET
+rows4:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero4
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 384(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started4
+zero4:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started4:
+step4:
+	MOVD $2, R15
+group4:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	MOVD $4, R14
+block4:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V0.S4
+	VDUP V27.S[0], V1.S4
+	MOVW 32(R3), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V2.S4
+	VDUP V27.S[0], V3.S4
+	MOVW 32(R4), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V4.S4
+	VDUP V27.S[0], V5.S4
+	MOVW 32(R5), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V6.S4
+	VDUP V27.S[0], V7.S4
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVD 0(R20), F27
+	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
+	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
+	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	VFMLA V27.S4, V4.S4, V14.S4
+	VFMLA V28.S4, V5.S4, V15.S4
+	VFMLA V27.S4, V6.S4, V16.S4
+	VFMLA V28.S4, V7.S4, V17.S4
+	MOVW 36(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V0.S4
+	VDUP V27.S[0], V1.S4
+	MOVW 36(R3), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V2.S4
+	VDUP V27.S[0], V3.S4
+	MOVW 36(R4), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V4.S4
+	VDUP V27.S[0], V5.S4
+	MOVW 36(R5), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V6.S4
+	VDUP V27.S[0], V7.S4
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $5, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $5, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVD 32(R20), F27
+	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
+	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
+	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	VFMLA V27.S4, V4.S4, V14.S4
+	VFMLA V28.S4, V5.S4, V15.S4
+	VFMLA V27.S4, V6.S4, V16.S4
+	VFMLA V28.S4, V7.S4, V17.S4
+	ADD $448, R1
+	ADD $448, R20
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	SUBS $1, R14
+	BNE block4
+	MOVD R10, R13
+	FMOVS.P 4(R2), F20
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
+	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F21
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
+	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F22
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9611c4 // fmla v4.4s, v14.4s, v22.s[0]
+	WORD $0x4f9611e5 // fmla v5.4s, v15.4s, v22.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R5), F23
+	FLDPQ 0(R13), (F6, F7)
+	WORD $0x4f971206 // fmla v6.4s, v16.4s, v23.s[0]
+	WORD $0x4f971227 // fmla v7.4s, v17.4s, v23.s[0]
+	FSTPQ (F6, F7), 0(R13)
+	SUBS $1, R15
+	BNE group4
+	ADD $64, R1
+	ADD $64, R20
+	ADD $3648, R19
+	SUBS $1, R23
+	BNE step4
+	RET
+rows3:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started3
+zero3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started3:
+step3:
+	MOVD $2, R15
+group3:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD $4, R14
+block3:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V0.S4
+	VDUP V27.S[0], V1.S4
+	MOVW 32(R3), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V2.S4
+	VDUP V27.S[0], V3.S4
+	MOVW 32(R4), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V4.S4
+	VDUP V27.S[0], V5.S4
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVD 0(R20), F27
+	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
+	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
+	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	VFMLA V27.S4, V4.S4, V14.S4
+	VFMLA V28.S4, V5.S4, V15.S4
+	MOVW 36(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V0.S4
+	VDUP V27.S[0], V1.S4
+	MOVW 36(R3), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V2.S4
+	VDUP V27.S[0], V3.S4
+	MOVW 36(R4), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V4.S4
+	VDUP V27.S[0], V5.S4
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $5, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $5, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVD 32(R20), F27
+	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
+	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
+	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	VFMLA V27.S4, V4.S4, V14.S4
+	VFMLA V28.S4, V5.S4, V15.S4
+	ADD $448, R1
+	ADD $448, R20
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	SUBS $1, R14
+	BNE block3
+	MOVD R10, R13
+	FMOVS.P 4(R2), F20
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
+	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F21
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
+	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F22
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9611c4 // fmla v4.4s, v14.4s, v22.s[0]
+	WORD $0x4f9611e5 // fmla v5.4s, v15.4s, v22.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	SUBS $1, R15
+	BNE group3
+	ADD $64, R1
+	ADD $64, R20
+	ADD $3648, R19
+	SUBS $1, R23
+	BNE step3
+	RET
+rows2:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started2
+zero2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started2:
+step2:
+	MOVD $2, R15
+group2:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	MOVD $4, R14
+block2:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V0.S4
+	VDUP V27.S[0], V1.S4
+	MOVW 32(R3), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V2.S4
+	VDUP V27.S[0], V3.S4
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVD 0(R20), F27
+	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
+	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
+	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	MOVW 36(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V0.S4
+	VDUP V27.S[0], V1.S4
+	MOVW 36(R3), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V2.S4
+	VDUP V27.S[0], V3.S4
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $5, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $5, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVD 32(R20), F27
+	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
+	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
+	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V27.S4, V2.S4, V12.S4
+	VFMLA V28.S4, V3.S4, V13.S4
+	ADD $448, R1
+	ADD $448, R20
+	ADD $44, R2
+	ADD $44, R3
+	SUBS $1, R14
+	BNE block2
+	MOVD R10, R13
+	FMOVS.P 4(R2), F20
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
+	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F21
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
+	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	SUBS $1, R15
+	BNE group2
+	ADD $64, R1
+	ADD $64, R20
+	ADD $3648, R19
+	SUBS $1, R23
+	BNE step2
+	RET
+rows1:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started1
+zero1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+started1:
+step1:
+	MOVD $2, R15
+group1:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	MOVD $4, R14
+block1:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V0.S4
+	VDUP V27.S[0], V1.S4
+	FMOVQ 0(R2), F20
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVD 0(R20), F27
+	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
+	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
+	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	MOVW 36(R2), R12
+	ASR $3, R12, R12
+	VMOV R12, V27.S[0]
+	VDUP V27.S[0], V0.S4
+	VDUP V27.S[0], V1.S4
+	FMOVQ 16(R2), F20
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $2, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $2, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $6, V27.B16, V27.B16
+	FMOVQ 256(R1), F29
+	VUSHR $5, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $6, V28.B16, V28.B16
+	FMOVQ 272(R1), F29
+	VUSHR $5, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVD 32(R20), F27
+	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
+	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
+	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
+	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V27.S4, V0.S4, V10.S4
+	VFMLA V28.S4, V1.S4, V11.S4
+	ADD $448, R1
+	ADD $448, R20
+	ADD $44, R2
+	SUBS $1, R14
+	BNE block1
+	MOVD R10, R13
+	FMOVS.P 4(R2), F20
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
+	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	SUBS $1, R15
+	BNE group1
+	ADD $64, R1
+	ADD $64, R20
+	ADD $3648, R19
+	SUBS $1, R23
+	BNE step1
+	RET
+
 // mulQ4KOneNEON multiplies a Q4_K panel by int8.
 TEXT ·mulQ4KOneNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
@@ -36931,7 +43263,7 @@ block1:
 	BNE step1
 	RET
 
-// mulWide6KNEON multiplies a quarter of a Q6_K panel, unpacked, by int8.
+// mulWide6KNEON multiplies a quarter of a Q6_K or Q3_K panel, unpacked, by int8.
 TEXT ·mulWide6KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -39154,7 +45486,7 @@ block1:
 	BNE step1
 	RET
 
-// mulWide6KI8MM multiplies a quarter of a Q6_K panel, unpacked, by int8.
+// mulWide6KI8MM multiplies a quarter of a Q6_K or Q3_K panel, unpacked, by int8.
 TEXT ·mulWide6KI8MM(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -40298,6 +46630,1126 @@ block1:
 	BNE group1
 	SUBS $1, R23
 	BNE step1
+	RET
+
+// unpackQ3KNEON unpacks n blocks of 256 of a panel.
+TEXT ·unpackQ3KNEON(SB), NOSPLIT|NOFRAME, $0-24
+	MOVD dst+0(FP), R2
+	MOVD src+8(FP), R19
+	MOVD n+16(FP), R23
+	VMOVI $15, V17.B16
+	VMOVI $3, V17.B16
+	VMOVI $4, V18.B16
+	VMOVI $28, V19.B16
+step:
+	ADD $64, R19, R20
+	MOVD $8, R14
+block:
+	FMOVD 0(R20), F0
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x4f10a401 // sxtl2 v1.4s, v0.8h
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	FMOVQ 0(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 0(R2)
+	FMOVD 8(R20), F4
+	WORD $0x0f08a484 // sxtl v4.8h, v4.8b
+	WORD $0x4f10a485 // sxtl2 v5.4s, v4.8h
+	WORD $0x0f10a484 // sxtl v4.4s, v4.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	FMOVQ 16(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 32(R2)
+	FMOVD 16(R20), F0
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x4f10a401 // sxtl2 v1.4s, v0.8h
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	FMOVQ 32(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 64(R2)
+	FMOVD 24(R20), F4
+	WORD $0x0f08a484 // sxtl v4.8h, v4.8b
+	WORD $0x4f10a485 // sxtl2 v5.4s, v4.8h
+	WORD $0x0f10a484 // sxtl v4.4s, v4.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	FMOVQ 48(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 96(R2)
+	FMOVD 32(R20), F0
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x4f10a401 // sxtl2 v1.4s, v0.8h
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	FMOVQ 0(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 128(R2)
+	FMOVD 40(R20), F4
+	WORD $0x0f08a484 // sxtl v4.8h, v4.8b
+	WORD $0x4f10a485 // sxtl2 v5.4s, v4.8h
+	WORD $0x0f10a484 // sxtl v4.4s, v4.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	FMOVQ 16(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 160(R2)
+	FMOVD 48(R20), F0
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x4f10a401 // sxtl2 v1.4s, v0.8h
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	FMOVQ 32(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 192(R2)
+	FMOVD 56(R20), F4
+	WORD $0x0f08a484 // sxtl v4.8h, v4.8b
+	WORD $0x4f10a485 // sxtl2 v5.4s, v4.8h
+	WORD $0x0f10a484 // sxtl v4.4s, v4.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	FMOVQ 48(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 224(R2)
+	ADD $64, R20, R1
+	ADD $256, R2
+	FLDPQ 0(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 256(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 272(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 0(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 288(R1), F6
+	VSHL $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 304(R1), F6
+	VSHL $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 32(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 320(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 336(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 64(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 352(R1), F6
+	VSHL $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 368(R1), F6
+	VSHL $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 96(R2)
+	FLDPQ 0(R1), (F0, F1)
+	VUSHR $2, V0.B16, V0.B16
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 256(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $2, V1.B16, V1.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 272(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 128(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VUSHR $2, V4.B16, V4.B16
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 288(R1), F6
+	VSHL $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $2, V5.B16, V5.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 304(R1), F6
+	VSHL $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 160(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VUSHR $2, V0.B16, V0.B16
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 320(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $2, V1.B16, V1.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 336(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 192(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VUSHR $2, V4.B16, V4.B16
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 352(R1), F6
+	VSHL $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $2, V5.B16, V5.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 368(R1), F6
+	VSHL $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 224(R2)
+	FLDPQ 0(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 256(R1), F2
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 272(R1), F2
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 256(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 288(R1), F6
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 304(R1), F6
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 288(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 320(R1), F2
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 336(R1), F2
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 320(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 352(R1), F6
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 368(R1), F6
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 352(R2)
+	FLDPQ 0(R1), (F0, F1)
+	VUSHR $6, V0.B16, V0.B16
+	FMOVQ 256(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $6, V1.B16, V1.B16
+	FMOVQ 272(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 384(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VUSHR $6, V4.B16, V4.B16
+	FMOVQ 288(R1), F6
+	VUSHR $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $6, V5.B16, V5.B16
+	FMOVQ 304(R1), F6
+	VUSHR $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 416(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VUSHR $6, V0.B16, V0.B16
+	FMOVQ 320(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $6, V1.B16, V1.B16
+	FMOVQ 336(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 448(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VUSHR $6, V4.B16, V4.B16
+	FMOVQ 352(R1), F6
+	VUSHR $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $6, V5.B16, V5.B16
+	FMOVQ 368(R1), F6
+	VUSHR $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 480(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 256(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 272(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 512(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 288(R1), F6
+	VUSHR $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 304(R1), F6
+	VUSHR $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 544(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 320(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 336(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 576(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 352(R1), F6
+	VUSHR $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 368(R1), F6
+	VUSHR $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 608(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VUSHR $2, V0.B16, V0.B16
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 256(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $2, V1.B16, V1.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 272(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 640(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VUSHR $2, V4.B16, V4.B16
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 288(R1), F6
+	VUSHR $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $2, V5.B16, V5.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 304(R1), F6
+	VUSHR $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 672(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VUSHR $2, V0.B16, V0.B16
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 320(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $2, V1.B16, V1.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 336(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 704(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VUSHR $2, V4.B16, V4.B16
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 352(R1), F6
+	VUSHR $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $2, V5.B16, V5.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 368(R1), F6
+	VUSHR $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 736(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 256(R1), F2
+	VUSHR $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 272(R1), F2
+	VUSHR $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 768(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 288(R1), F6
+	VUSHR $4, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 304(R1), F6
+	VUSHR $4, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 800(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 320(R1), F2
+	VUSHR $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 336(R1), F2
+	VUSHR $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 832(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 352(R1), F6
+	VUSHR $4, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 368(R1), F6
+	VUSHR $4, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 864(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VUSHR $6, V0.B16, V0.B16
+	FMOVQ 256(R1), F2
+	VUSHR $5, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $6, V1.B16, V1.B16
+	FMOVQ 272(R1), F2
+	VUSHR $5, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 896(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VUSHR $6, V4.B16, V4.B16
+	FMOVQ 288(R1), F6
+	VUSHR $5, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $6, V5.B16, V5.B16
+	FMOVQ 304(R1), F6
+	VUSHR $5, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 928(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VUSHR $6, V0.B16, V0.B16
+	FMOVQ 320(R1), F2
+	VUSHR $5, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $6, V1.B16, V1.B16
+	FMOVQ 336(R1), F2
+	VUSHR $5, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 960(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VUSHR $6, V4.B16, V4.B16
+	FMOVQ 352(R1), F6
+	VUSHR $5, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $6, V5.B16, V5.B16
+	FMOVQ 368(R1), F6
+	VUSHR $5, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 992(R2)
+	ADD $448, R20
+	ADD $1024, R2
+	SUBS $1, R14
+	BNE block
+	MOVD R20, R19
+	SUBS $1, R23
+	BNE step
+	RET
+
+// unpackQ3KI8MM unpacks n blocks of 256 of a panel.
+TEXT ·unpackQ3KI8MM(SB), NOSPLIT|NOFRAME, $0-24
+	MOVD dst+0(FP), R2
+	MOVD src+8(FP), R19
+	MOVD n+16(FP), R23
+	VMOVI $15, V17.B16
+	VMOVI $3, V17.B16
+	VMOVI $4, V18.B16
+	VMOVI $252, V19.B16
+step:
+	ADD $64, R19, R20
+	MOVD $8, R14
+block:
+	FMOVD 0(R20), F0
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x4f10a401 // sxtl2 v1.4s, v0.8h
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	FMOVQ 0(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 0(R2)
+	FMOVD 8(R20), F4
+	WORD $0x0f08a484 // sxtl v4.8h, v4.8b
+	WORD $0x4f10a485 // sxtl2 v5.4s, v4.8h
+	WORD $0x0f10a484 // sxtl v4.4s, v4.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	FMOVQ 16(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 32(R2)
+	FMOVD 16(R20), F0
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x4f10a401 // sxtl2 v1.4s, v0.8h
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	FMOVQ 32(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 64(R2)
+	FMOVD 24(R20), F4
+	WORD $0x0f08a484 // sxtl v4.8h, v4.8b
+	WORD $0x4f10a485 // sxtl2 v5.4s, v4.8h
+	WORD $0x0f10a484 // sxtl v4.4s, v4.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	FMOVQ 48(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 96(R2)
+	FMOVD 32(R20), F0
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x4f10a401 // sxtl2 v1.4s, v0.8h
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	FMOVQ 0(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 128(R2)
+	FMOVD 40(R20), F4
+	WORD $0x0f08a484 // sxtl v4.8h, v4.8b
+	WORD $0x4f10a485 // sxtl2 v5.4s, v4.8h
+	WORD $0x0f10a484 // sxtl v4.4s, v4.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	FMOVQ 16(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 160(R2)
+	FMOVD 48(R20), F0
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x4f10a401 // sxtl2 v1.4s, v0.8h
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	FMOVQ 32(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 192(R2)
+	FMOVD 56(R20), F4
+	WORD $0x0f08a484 // sxtl v4.8h, v4.8b
+	WORD $0x4f10a485 // sxtl2 v5.4s, v4.8h
+	WORD $0x0f10a484 // sxtl v4.4s, v4.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	FMOVQ 48(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 224(R2)
+	ADD $64, R20, R1
+	ADD $256, R2
+	FLDPQ 0(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 256(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 272(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FLDPQ 0(R1), (F3, F4)
+	VUSHR $2, V3.B16, V3.B16
+	VAND V17.B16, V3.B16, V3.B16
+	FMOVQ 256(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V3.B16
+	VUSHR $2, V4.B16, V4.B16
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 272(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VZIP1 V3.S4, V0.S4, V5.S4
+	VZIP2 V3.S4, V0.S4, V0.S4
+	VZIP1 V4.S4, V1.S4, V6.S4
+	VZIP2 V4.S4, V1.S4, V1.S4
+	FSTPQ (F5, F6), 0(R2)
+	FSTPQ (F0, F1), 128(R2)
+	FLDPQ 32(R1), (F8, F9)
+	VAND V17.B16, V8.B16, V8.B16
+	FMOVQ 288(R1), F10
+	VSHL $2, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V8.B16
+	VAND V17.B16, V9.B16, V9.B16
+	FMOVQ 304(R1), F10
+	VSHL $2, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
+	FLDPQ 32(R1), (F11, F12)
+	VUSHR $2, V11.B16, V11.B16
+	VAND V17.B16, V11.B16, V11.B16
+	FMOVQ 288(R1), F10
+	VSHL $1, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V11.B16
+	VUSHR $2, V12.B16, V12.B16
+	VAND V17.B16, V12.B16, V12.B16
+	FMOVQ 304(R1), F10
+	VSHL $1, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
+	VZIP1 V11.S4, V8.S4, V13.S4
+	VZIP2 V11.S4, V8.S4, V8.S4
+	VZIP1 V12.S4, V9.S4, V14.S4
+	VZIP2 V12.S4, V9.S4, V9.S4
+	FSTPQ (F13, F14), 32(R2)
+	FSTPQ (F8, F9), 160(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 320(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 336(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FLDPQ 64(R1), (F3, F4)
+	VUSHR $2, V3.B16, V3.B16
+	VAND V17.B16, V3.B16, V3.B16
+	FMOVQ 320(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V3.B16
+	VUSHR $2, V4.B16, V4.B16
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 336(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VZIP1 V3.S4, V0.S4, V5.S4
+	VZIP2 V3.S4, V0.S4, V0.S4
+	VZIP1 V4.S4, V1.S4, V6.S4
+	VZIP2 V4.S4, V1.S4, V1.S4
+	FSTPQ (F5, F6), 64(R2)
+	FSTPQ (F0, F1), 192(R2)
+	FLDPQ 96(R1), (F8, F9)
+	VAND V17.B16, V8.B16, V8.B16
+	FMOVQ 352(R1), F10
+	VSHL $2, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V8.B16
+	VAND V17.B16, V9.B16, V9.B16
+	FMOVQ 368(R1), F10
+	VSHL $2, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
+	FLDPQ 96(R1), (F11, F12)
+	VUSHR $2, V11.B16, V11.B16
+	VAND V17.B16, V11.B16, V11.B16
+	FMOVQ 352(R1), F10
+	VSHL $1, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V11.B16
+	VUSHR $2, V12.B16, V12.B16
+	VAND V17.B16, V12.B16, V12.B16
+	FMOVQ 368(R1), F10
+	VSHL $1, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
+	VZIP1 V11.S4, V8.S4, V13.S4
+	VZIP2 V11.S4, V8.S4, V8.S4
+	VZIP1 V12.S4, V9.S4, V14.S4
+	VZIP2 V12.S4, V9.S4, V9.S4
+	FSTPQ (F13, F14), 96(R2)
+	FSTPQ (F8, F9), 224(R2)
+	FLDPQ 0(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 256(R1), F2
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 272(R1), F2
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FLDPQ 0(R1), (F3, F4)
+	VUSHR $6, V3.B16, V3.B16
+	FMOVQ 256(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V3.B16
+	VUSHR $6, V4.B16, V4.B16
+	FMOVQ 272(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VZIP1 V3.S4, V0.S4, V5.S4
+	VZIP2 V3.S4, V0.S4, V0.S4
+	VZIP1 V4.S4, V1.S4, V6.S4
+	VZIP2 V4.S4, V1.S4, V1.S4
+	FSTPQ (F5, F6), 256(R2)
+	FSTPQ (F0, F1), 384(R2)
+	FLDPQ 32(R1), (F8, F9)
+	VUSHR $4, V8.B16, V8.B16
+	VAND V17.B16, V8.B16, V8.B16
+	FMOVQ 288(R1), F10
+	VBIT V18.B16, V10.B16, V8.B16
+	VUSHR $4, V9.B16, V9.B16
+	VAND V17.B16, V9.B16, V9.B16
+	FMOVQ 304(R1), F10
+	VBIT V18.B16, V10.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
+	FLDPQ 32(R1), (F11, F12)
+	VUSHR $6, V11.B16, V11.B16
+	FMOVQ 288(R1), F10
+	VUSHR $1, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V11.B16
+	VUSHR $6, V12.B16, V12.B16
+	FMOVQ 304(R1), F10
+	VUSHR $1, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
+	VZIP1 V11.S4, V8.S4, V13.S4
+	VZIP2 V11.S4, V8.S4, V8.S4
+	VZIP1 V12.S4, V9.S4, V14.S4
+	VZIP2 V12.S4, V9.S4, V9.S4
+	FSTPQ (F13, F14), 288(R2)
+	FSTPQ (F8, F9), 416(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 320(R1), F2
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 336(R1), F2
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FLDPQ 64(R1), (F3, F4)
+	VUSHR $6, V3.B16, V3.B16
+	FMOVQ 320(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V3.B16
+	VUSHR $6, V4.B16, V4.B16
+	FMOVQ 336(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VZIP1 V3.S4, V0.S4, V5.S4
+	VZIP2 V3.S4, V0.S4, V0.S4
+	VZIP1 V4.S4, V1.S4, V6.S4
+	VZIP2 V4.S4, V1.S4, V1.S4
+	FSTPQ (F5, F6), 320(R2)
+	FSTPQ (F0, F1), 448(R2)
+	FLDPQ 96(R1), (F8, F9)
+	VUSHR $4, V8.B16, V8.B16
+	VAND V17.B16, V8.B16, V8.B16
+	FMOVQ 352(R1), F10
+	VBIT V18.B16, V10.B16, V8.B16
+	VUSHR $4, V9.B16, V9.B16
+	VAND V17.B16, V9.B16, V9.B16
+	FMOVQ 368(R1), F10
+	VBIT V18.B16, V10.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
+	FLDPQ 96(R1), (F11, F12)
+	VUSHR $6, V11.B16, V11.B16
+	FMOVQ 352(R1), F10
+	VUSHR $1, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V11.B16
+	VUSHR $6, V12.B16, V12.B16
+	FMOVQ 368(R1), F10
+	VUSHR $1, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
+	VZIP1 V11.S4, V8.S4, V13.S4
+	VZIP2 V11.S4, V8.S4, V8.S4
+	VZIP1 V12.S4, V9.S4, V14.S4
+	VZIP2 V12.S4, V9.S4, V9.S4
+	FSTPQ (F13, F14), 352(R2)
+	FSTPQ (F8, F9), 480(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 256(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 272(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FLDPQ 128(R1), (F3, F4)
+	VUSHR $2, V3.B16, V3.B16
+	VAND V17.B16, V3.B16, V3.B16
+	FMOVQ 256(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V3.B16
+	VUSHR $2, V4.B16, V4.B16
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 272(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VZIP1 V3.S4, V0.S4, V5.S4
+	VZIP2 V3.S4, V0.S4, V0.S4
+	VZIP1 V4.S4, V1.S4, V6.S4
+	VZIP2 V4.S4, V1.S4, V1.S4
+	FSTPQ (F5, F6), 512(R2)
+	FSTPQ (F0, F1), 640(R2)
+	FLDPQ 160(R1), (F8, F9)
+	VAND V17.B16, V8.B16, V8.B16
+	FMOVQ 288(R1), F10
+	VUSHR $2, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V8.B16
+	VAND V17.B16, V9.B16, V9.B16
+	FMOVQ 304(R1), F10
+	VUSHR $2, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
+	FLDPQ 160(R1), (F11, F12)
+	VUSHR $2, V11.B16, V11.B16
+	VAND V17.B16, V11.B16, V11.B16
+	FMOVQ 288(R1), F10
+	VUSHR $3, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V11.B16
+	VUSHR $2, V12.B16, V12.B16
+	VAND V17.B16, V12.B16, V12.B16
+	FMOVQ 304(R1), F10
+	VUSHR $3, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
+	VZIP1 V11.S4, V8.S4, V13.S4
+	VZIP2 V11.S4, V8.S4, V8.S4
+	VZIP1 V12.S4, V9.S4, V14.S4
+	VZIP2 V12.S4, V9.S4, V9.S4
+	FSTPQ (F13, F14), 544(R2)
+	FSTPQ (F8, F9), 672(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 320(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 336(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FLDPQ 192(R1), (F3, F4)
+	VUSHR $2, V3.B16, V3.B16
+	VAND V17.B16, V3.B16, V3.B16
+	FMOVQ 320(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V3.B16
+	VUSHR $2, V4.B16, V4.B16
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 336(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VZIP1 V3.S4, V0.S4, V5.S4
+	VZIP2 V3.S4, V0.S4, V0.S4
+	VZIP1 V4.S4, V1.S4, V6.S4
+	VZIP2 V4.S4, V1.S4, V1.S4
+	FSTPQ (F5, F6), 576(R2)
+	FSTPQ (F0, F1), 704(R2)
+	FLDPQ 224(R1), (F8, F9)
+	VAND V17.B16, V8.B16, V8.B16
+	FMOVQ 352(R1), F10
+	VUSHR $2, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V8.B16
+	VAND V17.B16, V9.B16, V9.B16
+	FMOVQ 368(R1), F10
+	VUSHR $2, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
+	FLDPQ 224(R1), (F11, F12)
+	VUSHR $2, V11.B16, V11.B16
+	VAND V17.B16, V11.B16, V11.B16
+	FMOVQ 352(R1), F10
+	VUSHR $3, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V11.B16
+	VUSHR $2, V12.B16, V12.B16
+	VAND V17.B16, V12.B16, V12.B16
+	FMOVQ 368(R1), F10
+	VUSHR $3, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
+	VZIP1 V11.S4, V8.S4, V13.S4
+	VZIP2 V11.S4, V8.S4, V8.S4
+	VZIP1 V12.S4, V9.S4, V14.S4
+	VZIP2 V12.S4, V9.S4, V9.S4
+	FSTPQ (F13, F14), 608(R2)
+	FSTPQ (F8, F9), 736(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 256(R1), F2
+	VUSHR $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 272(R1), F2
+	VUSHR $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FLDPQ 128(R1), (F3, F4)
+	VUSHR $6, V3.B16, V3.B16
+	FMOVQ 256(R1), F2
+	VUSHR $5, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V3.B16
+	VUSHR $6, V4.B16, V4.B16
+	FMOVQ 272(R1), F2
+	VUSHR $5, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VZIP1 V3.S4, V0.S4, V5.S4
+	VZIP2 V3.S4, V0.S4, V0.S4
+	VZIP1 V4.S4, V1.S4, V6.S4
+	VZIP2 V4.S4, V1.S4, V1.S4
+	FSTPQ (F5, F6), 768(R2)
+	FSTPQ (F0, F1), 896(R2)
+	FLDPQ 160(R1), (F8, F9)
+	VUSHR $4, V8.B16, V8.B16
+	VAND V17.B16, V8.B16, V8.B16
+	FMOVQ 288(R1), F10
+	VUSHR $4, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V8.B16
+	VUSHR $4, V9.B16, V9.B16
+	VAND V17.B16, V9.B16, V9.B16
+	FMOVQ 304(R1), F10
+	VUSHR $4, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
+	FLDPQ 160(R1), (F11, F12)
+	VUSHR $6, V11.B16, V11.B16
+	FMOVQ 288(R1), F10
+	VUSHR $5, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V11.B16
+	VUSHR $6, V12.B16, V12.B16
+	FMOVQ 304(R1), F10
+	VUSHR $5, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
+	VZIP1 V11.S4, V8.S4, V13.S4
+	VZIP2 V11.S4, V8.S4, V8.S4
+	VZIP1 V12.S4, V9.S4, V14.S4
+	VZIP2 V12.S4, V9.S4, V9.S4
+	FSTPQ (F13, F14), 800(R2)
+	FSTPQ (F8, F9), 928(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 320(R1), F2
+	VUSHR $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 336(R1), F2
+	VUSHR $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
+	FLDPQ 192(R1), (F3, F4)
+	VUSHR $6, V3.B16, V3.B16
+	FMOVQ 320(R1), F2
+	VUSHR $5, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V3.B16
+	VUSHR $6, V4.B16, V4.B16
+	FMOVQ 336(R1), F2
+	VUSHR $5, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
+	VZIP1 V3.S4, V0.S4, V5.S4
+	VZIP2 V3.S4, V0.S4, V0.S4
+	VZIP1 V4.S4, V1.S4, V6.S4
+	VZIP2 V4.S4, V1.S4, V1.S4
+	FSTPQ (F5, F6), 832(R2)
+	FSTPQ (F0, F1), 960(R2)
+	FLDPQ 224(R1), (F8, F9)
+	VUSHR $4, V8.B16, V8.B16
+	VAND V17.B16, V8.B16, V8.B16
+	FMOVQ 352(R1), F10
+	VUSHR $4, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V8.B16
+	VUSHR $4, V9.B16, V9.B16
+	VAND V17.B16, V9.B16, V9.B16
+	FMOVQ 368(R1), F10
+	VUSHR $4, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
+	FLDPQ 224(R1), (F11, F12)
+	VUSHR $6, V11.B16, V11.B16
+	FMOVQ 352(R1), F10
+	VUSHR $5, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V11.B16
+	VUSHR $6, V12.B16, V12.B16
+	FMOVQ 368(R1), F10
+	VUSHR $5, V10.B16, V10.B16
+	VBIT V18.B16, V10.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
+	VZIP1 V11.S4, V8.S4, V13.S4
+	VZIP2 V11.S4, V8.S4, V8.S4
+	VZIP1 V12.S4, V9.S4, V14.S4
+	VZIP2 V12.S4, V9.S4, V9.S4
+	FSTPQ (F13, F14), 864(R2)
+	FSTPQ (F8, F9), 992(R2)
+	ADD $448, R20
+	ADD $1024, R2
+	SUBS $1, R14
+	BNE block
+	MOVD R20, R19
+	SUBS $1, R23
+	BNE step
 	RET
 
 // unpackQ4KNEON unpacks n blocks of 256 of a panel.
@@ -42207,7 +49659,7 @@ TEXT ·unpackQ6KI8MM(SB), NOSPLIT|NOFRAME, $0-24
 	MOVD n+16(FP), R23
 	VMOVI $15, V17.B16
 	VMOVI $48, V18.B16
-	VMOVI $32, V19.B16
+	VMOVI $224, V19.B16
 step:
 	ADD $64, R19, R20
 	MOVD $8, R14
@@ -42319,8 +49771,8 @@ block:
 	FMOVQ 528(R1), F2
 	VSHL $4, V2.B16, V2.B16
 	VBIT V18.B16, V2.B16, V1.B16
-	VSUB V19.B16, V0.B16, V0.B16
-	VSUB V19.B16, V1.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
 	FLDPQ 128(R1), (F3, F4)
 	VAND V17.B16, V3.B16, V3.B16
 	FMOVQ 512(R1), F2
@@ -42330,8 +49782,8 @@ block:
 	FMOVQ 528(R1), F2
 	VSHL $2, V2.B16, V2.B16
 	VBIT V18.B16, V2.B16, V4.B16
-	VSUB V19.B16, V3.B16, V3.B16
-	VSUB V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
 	VZIP1 V3.S4, V0.S4, V5.S4
 	VZIP2 V3.S4, V0.S4, V0.S4
 	VZIP1 V4.S4, V1.S4, V6.S4
@@ -42347,8 +49799,8 @@ block:
 	FMOVQ 560(R1), F10
 	VSHL $4, V10.B16, V10.B16
 	VBIT V18.B16, V10.B16, V9.B16
-	VSUB V19.B16, V8.B16, V8.B16
-	VSUB V19.B16, V9.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
 	FLDPQ 160(R1), (F11, F12)
 	VAND V17.B16, V11.B16, V11.B16
 	FMOVQ 544(R1), F10
@@ -42358,8 +49810,8 @@ block:
 	FMOVQ 560(R1), F10
 	VSHL $2, V10.B16, V10.B16
 	VBIT V18.B16, V10.B16, V12.B16
-	VSUB V19.B16, V11.B16, V11.B16
-	VSUB V19.B16, V12.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
 	VZIP1 V11.S4, V8.S4, V13.S4
 	VZIP2 V11.S4, V8.S4, V8.S4
 	VZIP1 V12.S4, V9.S4, V14.S4
@@ -42375,8 +49827,8 @@ block:
 	FMOVQ 592(R1), F2
 	VSHL $4, V2.B16, V2.B16
 	VBIT V18.B16, V2.B16, V1.B16
-	VSUB V19.B16, V0.B16, V0.B16
-	VSUB V19.B16, V1.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
 	FLDPQ 192(R1), (F3, F4)
 	VAND V17.B16, V3.B16, V3.B16
 	FMOVQ 576(R1), F2
@@ -42386,8 +49838,8 @@ block:
 	FMOVQ 592(R1), F2
 	VSHL $2, V2.B16, V2.B16
 	VBIT V18.B16, V2.B16, V4.B16
-	VSUB V19.B16, V3.B16, V3.B16
-	VSUB V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
 	VZIP1 V3.S4, V0.S4, V5.S4
 	VZIP2 V3.S4, V0.S4, V0.S4
 	VZIP1 V4.S4, V1.S4, V6.S4
@@ -42403,8 +49855,8 @@ block:
 	FMOVQ 624(R1), F10
 	VSHL $4, V10.B16, V10.B16
 	VBIT V18.B16, V10.B16, V9.B16
-	VSUB V19.B16, V8.B16, V8.B16
-	VSUB V19.B16, V9.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
 	FLDPQ 224(R1), (F11, F12)
 	VAND V17.B16, V11.B16, V11.B16
 	FMOVQ 608(R1), F10
@@ -42414,8 +49866,8 @@ block:
 	FMOVQ 624(R1), F10
 	VSHL $2, V10.B16, V10.B16
 	VBIT V18.B16, V10.B16, V12.B16
-	VSUB V19.B16, V11.B16, V11.B16
-	VSUB V19.B16, V12.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
 	VZIP1 V11.S4, V8.S4, V13.S4
 	VZIP2 V11.S4, V8.S4, V8.S4
 	VZIP1 V12.S4, V9.S4, V14.S4
@@ -42429,8 +49881,8 @@ block:
 	VAND V17.B16, V1.B16, V1.B16
 	FMOVQ 528(R1), F2
 	VBIT V18.B16, V2.B16, V1.B16
-	VSUB V19.B16, V0.B16, V0.B16
-	VSUB V19.B16, V1.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
 	FLDPQ 384(R1), (F3, F4)
 	VAND V17.B16, V3.B16, V3.B16
 	FMOVQ 512(R1), F2
@@ -42440,8 +49892,8 @@ block:
 	FMOVQ 528(R1), F2
 	VUSHR $2, V2.B16, V2.B16
 	VBIT V18.B16, V2.B16, V4.B16
-	VSUB V19.B16, V3.B16, V3.B16
-	VSUB V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
 	VZIP1 V3.S4, V0.S4, V5.S4
 	VZIP2 V3.S4, V0.S4, V0.S4
 	VZIP1 V4.S4, V1.S4, V6.S4
@@ -42455,8 +49907,8 @@ block:
 	VAND V17.B16, V9.B16, V9.B16
 	FMOVQ 560(R1), F10
 	VBIT V18.B16, V10.B16, V9.B16
-	VSUB V19.B16, V8.B16, V8.B16
-	VSUB V19.B16, V9.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
 	FLDPQ 416(R1), (F11, F12)
 	VAND V17.B16, V11.B16, V11.B16
 	FMOVQ 544(R1), F10
@@ -42466,8 +49918,8 @@ block:
 	FMOVQ 560(R1), F10
 	VUSHR $2, V10.B16, V10.B16
 	VBIT V18.B16, V10.B16, V12.B16
-	VSUB V19.B16, V11.B16, V11.B16
-	VSUB V19.B16, V12.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
 	VZIP1 V11.S4, V8.S4, V13.S4
 	VZIP2 V11.S4, V8.S4, V8.S4
 	VZIP1 V12.S4, V9.S4, V14.S4
@@ -42481,8 +49933,8 @@ block:
 	VAND V17.B16, V1.B16, V1.B16
 	FMOVQ 592(R1), F2
 	VBIT V18.B16, V2.B16, V1.B16
-	VSUB V19.B16, V0.B16, V0.B16
-	VSUB V19.B16, V1.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
 	FLDPQ 448(R1), (F3, F4)
 	VAND V17.B16, V3.B16, V3.B16
 	FMOVQ 576(R1), F2
@@ -42492,8 +49944,8 @@ block:
 	FMOVQ 592(R1), F2
 	VUSHR $2, V2.B16, V2.B16
 	VBIT V18.B16, V2.B16, V4.B16
-	VSUB V19.B16, V3.B16, V3.B16
-	VSUB V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
 	VZIP1 V3.S4, V0.S4, V5.S4
 	VZIP2 V3.S4, V0.S4, V0.S4
 	VZIP1 V4.S4, V1.S4, V6.S4
@@ -42507,8 +49959,8 @@ block:
 	VAND V17.B16, V9.B16, V9.B16
 	FMOVQ 624(R1), F10
 	VBIT V18.B16, V10.B16, V9.B16
-	VSUB V19.B16, V8.B16, V8.B16
-	VSUB V19.B16, V9.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
 	FLDPQ 480(R1), (F11, F12)
 	VAND V17.B16, V11.B16, V11.B16
 	FMOVQ 608(R1), F10
@@ -42518,8 +49970,8 @@ block:
 	FMOVQ 624(R1), F10
 	VUSHR $2, V10.B16, V10.B16
 	VBIT V18.B16, V10.B16, V12.B16
-	VSUB V19.B16, V11.B16, V11.B16
-	VSUB V19.B16, V12.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
 	VZIP1 V11.S4, V8.S4, V13.S4
 	VZIP2 V11.S4, V8.S4, V8.S4
 	VZIP1 V12.S4, V9.S4, V14.S4
@@ -42535,8 +49987,8 @@ block:
 	FMOVQ 656(R1), F2
 	VSHL $4, V2.B16, V2.B16
 	VBIT V18.B16, V2.B16, V1.B16
-	VSUB V19.B16, V0.B16, V0.B16
-	VSUB V19.B16, V1.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
 	FLDPQ 128(R1), (F3, F4)
 	VUSHR $4, V3.B16, V3.B16
 	FMOVQ 640(R1), F2
@@ -42546,8 +49998,8 @@ block:
 	FMOVQ 656(R1), F2
 	VSHL $2, V2.B16, V2.B16
 	VBIT V18.B16, V2.B16, V4.B16
-	VSUB V19.B16, V3.B16, V3.B16
-	VSUB V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
 	VZIP1 V3.S4, V0.S4, V5.S4
 	VZIP2 V3.S4, V0.S4, V0.S4
 	VZIP1 V4.S4, V1.S4, V6.S4
@@ -42563,8 +50015,8 @@ block:
 	FMOVQ 688(R1), F10
 	VSHL $4, V10.B16, V10.B16
 	VBIT V18.B16, V10.B16, V9.B16
-	VSUB V19.B16, V8.B16, V8.B16
-	VSUB V19.B16, V9.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
 	FLDPQ 160(R1), (F11, F12)
 	VUSHR $4, V11.B16, V11.B16
 	FMOVQ 672(R1), F10
@@ -42574,8 +50026,8 @@ block:
 	FMOVQ 688(R1), F10
 	VSHL $2, V10.B16, V10.B16
 	VBIT V18.B16, V10.B16, V12.B16
-	VSUB V19.B16, V11.B16, V11.B16
-	VSUB V19.B16, V12.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
 	VZIP1 V11.S4, V8.S4, V13.S4
 	VZIP2 V11.S4, V8.S4, V8.S4
 	VZIP1 V12.S4, V9.S4, V14.S4
@@ -42591,8 +50043,8 @@ block:
 	FMOVQ 720(R1), F2
 	VSHL $4, V2.B16, V2.B16
 	VBIT V18.B16, V2.B16, V1.B16
-	VSUB V19.B16, V0.B16, V0.B16
-	VSUB V19.B16, V1.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
 	FLDPQ 192(R1), (F3, F4)
 	VUSHR $4, V3.B16, V3.B16
 	FMOVQ 704(R1), F2
@@ -42602,8 +50054,8 @@ block:
 	FMOVQ 720(R1), F2
 	VSHL $2, V2.B16, V2.B16
 	VBIT V18.B16, V2.B16, V4.B16
-	VSUB V19.B16, V3.B16, V3.B16
-	VSUB V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
 	VZIP1 V3.S4, V0.S4, V5.S4
 	VZIP2 V3.S4, V0.S4, V0.S4
 	VZIP1 V4.S4, V1.S4, V6.S4
@@ -42619,8 +50071,8 @@ block:
 	FMOVQ 752(R1), F10
 	VSHL $4, V10.B16, V10.B16
 	VBIT V18.B16, V10.B16, V9.B16
-	VSUB V19.B16, V8.B16, V8.B16
-	VSUB V19.B16, V9.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
 	FLDPQ 224(R1), (F11, F12)
 	VUSHR $4, V11.B16, V11.B16
 	FMOVQ 736(R1), F10
@@ -42630,8 +50082,8 @@ block:
 	FMOVQ 752(R1), F10
 	VSHL $2, V10.B16, V10.B16
 	VBIT V18.B16, V10.B16, V12.B16
-	VSUB V19.B16, V11.B16, V11.B16
-	VSUB V19.B16, V12.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
 	VZIP1 V11.S4, V8.S4, V13.S4
 	VZIP2 V11.S4, V8.S4, V8.S4
 	VZIP1 V12.S4, V9.S4, V14.S4
@@ -42645,8 +50097,8 @@ block:
 	VUSHR $4, V1.B16, V1.B16
 	FMOVQ 656(R1), F2
 	VBIT V18.B16, V2.B16, V1.B16
-	VSUB V19.B16, V0.B16, V0.B16
-	VSUB V19.B16, V1.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
 	FLDPQ 384(R1), (F3, F4)
 	VUSHR $4, V3.B16, V3.B16
 	FMOVQ 640(R1), F2
@@ -42656,8 +50108,8 @@ block:
 	FMOVQ 656(R1), F2
 	VUSHR $2, V2.B16, V2.B16
 	VBIT V18.B16, V2.B16, V4.B16
-	VSUB V19.B16, V3.B16, V3.B16
-	VSUB V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
 	VZIP1 V3.S4, V0.S4, V5.S4
 	VZIP2 V3.S4, V0.S4, V0.S4
 	VZIP1 V4.S4, V1.S4, V6.S4
@@ -42671,8 +50123,8 @@ block:
 	VUSHR $4, V9.B16, V9.B16
 	FMOVQ 688(R1), F10
 	VBIT V18.B16, V10.B16, V9.B16
-	VSUB V19.B16, V8.B16, V8.B16
-	VSUB V19.B16, V9.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
 	FLDPQ 416(R1), (F11, F12)
 	VUSHR $4, V11.B16, V11.B16
 	FMOVQ 672(R1), F10
@@ -42682,8 +50134,8 @@ block:
 	FMOVQ 688(R1), F10
 	VUSHR $2, V10.B16, V10.B16
 	VBIT V18.B16, V10.B16, V12.B16
-	VSUB V19.B16, V11.B16, V11.B16
-	VSUB V19.B16, V12.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
 	VZIP1 V11.S4, V8.S4, V13.S4
 	VZIP2 V11.S4, V8.S4, V8.S4
 	VZIP1 V12.S4, V9.S4, V14.S4
@@ -42697,8 +50149,8 @@ block:
 	VUSHR $4, V1.B16, V1.B16
 	FMOVQ 720(R1), F2
 	VBIT V18.B16, V2.B16, V1.B16
-	VSUB V19.B16, V0.B16, V0.B16
-	VSUB V19.B16, V1.B16, V1.B16
+	VADD V19.B16, V0.B16, V0.B16
+	VADD V19.B16, V1.B16, V1.B16
 	FLDPQ 448(R1), (F3, F4)
 	VUSHR $4, V3.B16, V3.B16
 	FMOVQ 704(R1), F2
@@ -42708,8 +50160,8 @@ block:
 	FMOVQ 720(R1), F2
 	VUSHR $2, V2.B16, V2.B16
 	VBIT V18.B16, V2.B16, V4.B16
-	VSUB V19.B16, V3.B16, V3.B16
-	VSUB V19.B16, V4.B16, V4.B16
+	VADD V19.B16, V3.B16, V3.B16
+	VADD V19.B16, V4.B16, V4.B16
 	VZIP1 V3.S4, V0.S4, V5.S4
 	VZIP2 V3.S4, V0.S4, V0.S4
 	VZIP1 V4.S4, V1.S4, V6.S4
@@ -42723,8 +50175,8 @@ block:
 	VUSHR $4, V9.B16, V9.B16
 	FMOVQ 752(R1), F10
 	VBIT V18.B16, V10.B16, V9.B16
-	VSUB V19.B16, V8.B16, V8.B16
-	VSUB V19.B16, V9.B16, V9.B16
+	VADD V19.B16, V8.B16, V8.B16
+	VADD V19.B16, V9.B16, V9.B16
 	FLDPQ 480(R1), (F11, F12)
 	VUSHR $4, V11.B16, V11.B16
 	FMOVQ 736(R1), F10
@@ -42734,8 +50186,8 @@ block:
 	FMOVQ 752(R1), F10
 	VUSHR $2, V10.B16, V10.B16
 	VBIT V18.B16, V10.B16, V12.B16
-	VSUB V19.B16, V11.B16, V11.B16
-	VSUB V19.B16, V12.B16, V12.B16
+	VADD V19.B16, V11.B16, V11.B16
+	VADD V19.B16, V12.B16, V12.B16
 	VZIP1 V11.S4, V8.S4, V13.S4
 	VZIP2 V11.S4, V8.S4, V8.S4
 	VZIP1 V12.S4, V9.S4, V14.S4

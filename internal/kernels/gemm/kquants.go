@@ -11,8 +11,10 @@ import (
 //
 //	Q4_K, Q5_K  w = d·scale·q − dmin·min, for 32 elements each; a block of 32 is
 //	            part = fma(Σ q·x, d·scale, part), then part = fma(−Σ x, dmin·min, part)
-//	Q6_K        w = d·scale·(q − 32), for 16 elements each; a block of 32 is, of each half in turn,
-//	            part = fma(Σ (q−32)·x, d·scale, part)
+//	Q6_K, Q3_K  w = d·scale·(q − zero), zero 32 and 4, for 16 elements each; a block of 32 is, of each half
+//	            in turn, part = fma(Σ (q−zero)·x, d·scale, part)
+//	Q2_K        w = d·scale·q − dmin·min, for 16 elements each; a block of 32 is, of each half in turn,
+//	            part = fma(Σ q·x, d·scale, part), then part = fma(−Σ x, dmin·min, part)
 //
 // The products d·scale and dmin·min are exact in f32, and so are the sums, which are of integers.
 // Groups of activations have Group elements, so a block of 256 has two of them: acc = fma(part, dx,
@@ -20,11 +22,13 @@ import (
 //
 // A packed panel is, for every 256 elements (little endian),
 //
-//	[Panel]f16 d; [Panel]f16 dmin (not in Q6_K)
+//	[Panel]f16 d; [Panel]f16 dmin (not in Q6_K and Q3_K)
 //	8 × {
-//	  [Panel]u8 scale; [Panel]u8 min             Q6_K: [2][Panel]int8 scales of the halves
+//	  [Panel]u8 scale; [Panel]u8 min             Q6_K, Q3_K: [2][Panel]int8 scales of the halves
+//	                                             Q2_K: [2][Panel]u8 of the halves, scales in the low 4 bits, minimums in the high ones
 //	  [4][Panel][4]u8                            byte [i][o][j]: the low 4 bits of output o at element 4i+j, and at 16+4i+j in its high half
-//	  Q5_K: [Panel][4]u8                         bit i of byte [o][j]: the fifth bit of output o at element 4i+j
+//	  Q2_K, Q3_K: [2][Panel][4]u8 instead        bits 2i, 2i+1 of byte [h][o][j]: the low 2 bits of output o at element 16h+4i+j
+//	  Q5_K, Q3_K: [Panel][4]u8                   bit i of byte [o][j]: the next bit of output o at element 4i+j
 //	  Q6_K: [2][Panel][4]u8                      bits 2i, 2i+1 of byte [h][o][j]: the upper two of output o at element 16h+4i+j
 //	}
 //
@@ -47,29 +51,41 @@ const (
 
 // kType is the layout of a K type, in bytes.
 type kType struct {
-	file   int // a block of 256 in a file
-	head   int // a packed block's d and dmin
-	high   int // a packed block's upper bits
-	packed int // a packed block of 256
-	bits   int // bits of an element
+	file   int  // a block of 256 in a file
+	head   int  // a packed block's d and dmin
+	low    int  // a packed block's low bits
+	high   int  // a packed block's upper bits
+	packed int  // a packed block of 256
+	bits   int  // bits of an element
+	zero   int  // what is subtracted from elements: such types have no minimums
+	halves bool // each half of a block of 32 has a scale of its own
 }
 
 var kTypes = [NumTypes]kType{
-	Q4_K: {file: 144, head: 4 * Panel, packed: 4*Panel + super/block*(2*Panel+kLow), bits: 4},
-	Q5_K: {file: 176, head: 4 * Panel, high: 128, packed: 4*Panel + super/block*(2*Panel+kLow+128), bits: 5},
-	Q6_K: {file: 210, head: 2 * Panel, high: 256, packed: 2*Panel + super/block*(2*Panel+kLow+256), bits: 6},
+	Q4_K: {file: 144, head: 4 * Panel, low: kLow, packed: 4*Panel + super/block*(2*Panel+kLow), bits: 4},
+	Q5_K: {file: 176, head: 4 * Panel, low: kLow, high: kWords, packed: 4*Panel + super/block*(2*Panel+kLow+kWords),
+		bits: 5},
+	Q6_K: {file: 210, head: 2 * Panel, low: kLow, high: 2 * kWords, packed: 2*Panel + super/block*(2*Panel+kLow+2*kWords),
+		bits: 6, zero: 32, halves: true},
+	Q2_K: {file: 84, head: 4 * Panel, low: kLow / 2, packed: 4*Panel + super/block*(2*Panel+kLow/2), bits: 2, halves: true},
+	Q3_K: {file: 110, head: 2 * Panel, low: kLow / 2, high: kWords, packed: 2*Panel + super/block*(2*Panel+kLow/2+kWords),
+		bits: 3, zero: 4, halves: true},
 }
 
 // kBlock is 256 elements of one output, split into their fields.
 type kBlock struct {
 	d, dmin uint16
-	scales  [super / 16]uint8                // Q4_K, Q5_K: scale and min of each 32; Q6_K: scales of each 16
+	scales  [super / 16]uint8                // Q4_K, Q5_K: scale and min of each 32; others: what each 16 have
 	q       [super / block][block / 4]uint32 // of each 32; four elements in each
 }
 
 // read splits a block of a file into its fields.
 func (k *kType) read(b *kBlock, src []byte) {
 	le := binary.LittleEndian
+	if k.bits < 4 {
+		k.readFew(b, src)
+		return
+	}
 	if k.bits == 6 {
 		low, high := src[:128], src[128:192]
 		copy(b.scales[:], src[192:208])
@@ -111,6 +127,32 @@ func (k *kType) read(b *kBlock, src []byte) {
 	}
 }
 
+// readFew is read for Q2_K and Q3_K. In both, four runs of 32 share 32 bytes of two bits each.
+func (k *kType) readFew(b *kBlock, src []byte) {
+	le := binary.LittleEndian
+	low, third := src[16:80], src[:0]
+	if k.bits == 3 {
+		low, third = src[32:96], src[:32]
+		for j := range b.scales { // 6 bits each: the low four in 8 bytes, then two in 4 bytes
+			s := src[96+j%8]>>(j/8*4)&15 | src[104+j%4]>>(j/4*2)&3<<4
+			b.scales[j] = s - 32
+		}
+		b.d = le.Uint16(src[108:])
+	} else {
+		copy(b.scales[:], src[:16])
+		b.d, b.dmin = le.Uint16(src[80:]), le.Uint16(src[82:])
+	}
+	for n := range b.q {
+		for i := range block / 4 {
+			q := le.Uint32(low[n/4*32+4*i:]) >> (n % 4 * 2) & twoBits
+			if k.bits == 3 {
+				q |= le.Uint32(third[4*i:]) >> n & oneBit << 2
+			}
+			b.q[n][i] = q
+		}
+	}
+}
+
 // The lowest bits of four bytes.
 const (
 	fourBits = 0x0f0f0f0f
@@ -129,7 +171,7 @@ func (k *kType) pack(dst, src []byte, row, rows int) {
 		for r := range rows {
 			k.read(&b, src[r*row:][:k.file])
 			le.PutUint16(dst[r*2:], b.d)
-			if k.bits < 6 {
+			if k.zero == 0 {
 				le.PutUint16(dst[2*Panel+r*2:], b.dmin)
 			}
 			for n := range b.q {
@@ -137,32 +179,41 @@ func (k *kType) pack(dst, src []byte, row, rows int) {
 				w := dst[k.head+n*k.step():][:k.step()]
 				w[r], w[Panel+r] = b.scales[2*n], b.scales[2*n+1]
 				w = w[2*Panel+r*4:]
-				for i := range 4 {
-					le.PutUint32(w[i*kWords:], q[i]&fourBits|q[4+i]&fourBits<<4)
+				if k.bits < 4 {
+					packTwoBits(w, q, 0)
+				} else {
+					for i := range 4 {
+						le.PutUint32(w[i*kWords:], q[i]&fourBits|q[4+i]&fourBits<<4)
+					}
 				}
 				switch k.bits {
-				case 5:
-					fifth := uint32(0)
+				case 3, 5:
+					next := uint32(0)
 					for i, x := range q {
-						fifth |= x >> 4 & oneBit << i
+						next |= x >> (k.bits - 1) & oneBit << i
 					}
-					le.PutUint32(w[kLow:], fifth)
+					le.PutUint32(w[k.low:], next)
 				case 6:
-					for h := range 2 {
-						upper := uint32(0)
-						for i, x := range q[4*h:][:4] {
-							upper |= x >> 4 & twoBits << (2 * i)
-						}
-						le.PutUint32(w[kLow+h*kWords:], upper)
-					}
+					packTwoBits(w[kLow:], q, 4)
 				}
 			}
 		}
 	}
 }
 
+// packTwoBits packs two bits of each element, from one on.
+func packTwoBits(w []byte, q *[block / 4]uint32, from int) {
+	for h := range 2 {
+		two := uint32(0)
+		for i, x := range q[4*h:][:4] {
+			two |= x >> from & twoBits << (2 * i)
+		}
+		binary.LittleEndian.PutUint32(w[h*kWords:], two)
+	}
+}
+
 // step returns the bytes of a packed block of 32.
-func (k *kType) step() int { return 2*Panel + kLow + k.high }
+func (k *kType) step() int { return 2*Panel + k.low + k.high }
 
 // elements returns elements 4i to 4i+3 of output o in a packed block of 32, one byte each.
 func (k *kType) elements(w []byte, i, o int) uint32 {
@@ -173,8 +224,15 @@ func (k *kType) elements(w []byte, i, o int) uint32 {
 func packedElements(w []byte, bits, i, o int) uint32 {
 	le := binary.LittleEndian
 	w = w[o*4:]
-	if bits == 8 {
+	switch bits {
+	case 8:
 		return le.Uint32(w[i*kWords:])
+	case 2, 3:
+		q := le.Uint32(w[i/4*kWords:]) >> (i % 4 * 2) & twoBits
+		if bits == 3 {
+			q |= le.Uint32(w[kLow/2:]) >> i & oneBit << 2
+		}
+		return q
 	}
 	q := le.Uint32(w[i%4*kWords:]) >> (i / 4 * 4) & fourBits
 	switch bits {
@@ -186,31 +244,28 @@ func packedElements(w []byte, bits, i, o int) uint32 {
 	return q
 }
 
-// scales returns the factors of the sums of a packed block of 32 for output o: those of Q6_K's
-// halves, or scale and min.
-func (k *kType) scales(head, w []byte, o int) (a, b float32) {
+// scales returns the factors of the sums of half h of a packed block of 32 for output o, of its elements' and of its
+// activations'.
+func (k *kType) scales(head, w []byte, h, o int) (scale, least float32) {
 	d := num.F16(binary.LittleEndian.Uint16(head[o*2:]))
-	if k.bits == 6 {
-		return d * float32(int8(w[o])), d * float32(int8(w[Panel+o]))
+	if k.zero > 0 {
+		return d * float32(int8(w[h*Panel+o])), 0
 	}
-	return d * float32(w[o]), num.F16(binary.LittleEndian.Uint16(head[2*Panel+o*2:])) * float32(w[Panel+o])
+	dmin := num.F16(binary.LittleEndian.Uint16(head[2*Panel+o*2:]))
+	if k.halves {
+		return d * float32(w[h*Panel+o]&15), dmin * float32(w[h*Panel+o]>>4)
+	}
+	return d * float32(w[o]), dmin * float32(w[Panel+o])
 }
 
 // widen writes 256 elements of one output in f32.
 func (k *kType) widen(dst []float32, w []byte, o int) {
 	for n := range super / block {
 		p := w[k.head+n*k.step():]
-		a, b := k.scales(w, p, o)
 		for e := range block {
-			q := float32(k.elements(p, e/4, o) >> (e % 4 * 8) & 255)
-			switch {
-			case k.bits < 6:
-				dst[n*block+e] = float32(a*q) - b
-			case e < block/2:
-				dst[n*block+e] = a * (q - 32)
-			default:
-				dst[n*block+e] = b * (q - 32)
-			}
+			scale, least := k.scales(w, p, e/16, o)
+			q := int(k.elements(p, e/4, o)>>(e%4*8)&255) - k.zero
+			dst[n*block+e] = float32(scale*float32(q)) - least
 		}
 	}
 }
@@ -233,14 +288,20 @@ func (k *kType) row(acc *[Panel]float32, w, x []byte) {
 						q, v := k.elements(p, i, o), xs[4*i:][:4]
 						sums[i/4] += int32(q&255)*v[0] + int32(q>>8&255)*v[1] + int32(q>>16&255)*v[2] + int32(q>>24)*v[3]
 					}
-					a, b := k.scales(w, p, o)
-					if k.bits == 6 {
-						part[o] = num.FMA(float32(sums[0]+int32(ne.Uint32(x[kHalves:]))), a, part[o])
-						part[o] = num.FMA(float32(sums[1]+int32(ne.Uint32(x[kHalves+4:]))), b, part[o])
+					if !k.halves {
+						scale, least := k.scales(w, p, 0, o)
+						part[o] = num.FMA(float32(sums[0]+sums[1]), scale, part[o])
+						part[o] = num.FMA(native(x[kSum:]), least, part[o])
 						continue
 					}
-					part[o] = num.FMA(float32(sums[0]+sums[1]), a, part[o])
-					part[o] = num.FMA(native(x[kSum:]), b, part[o])
+					for h, sum := range sums {
+						scale, least := k.scales(w, p, h, o)
+						minus := int32(ne.Uint32(x[kHalves+4*h:])) / 32 // −Σ
+						part[o] = num.FMA(float32(sum+minus*int32(k.zero)), scale, part[o])
+						if k.zero == 0 {
+							part[o] = num.FMA(float32(minus), least, part[o])
+						}
+					}
 				}
 				x = x[kX:]
 			}

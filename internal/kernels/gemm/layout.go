@@ -12,7 +12,7 @@ const Panel = 32
 //	F16   [K][Panel]f16
 //	BF16  [K/2][Panel][2]bf16      the even k in the low half; an odd K is padded with zero
 //	Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4  [K/32]: blocks.go
-//	Q4_K, Q5_K, Q6_K  [K/256]: kquants.go
+//	Q2_K to Q6_K  [K/256]: kquants.go
 //	IQ1_S and what follows it  [K/256]: coded.go
 //
 // Every step of k is a whole number of cache lines, so a panel is one aligned stream.
@@ -50,12 +50,13 @@ func steps(t Type, in int) int { return (in + stepK[t] - 1) / stepK[t] }
 var (
 	stepK = [NumTypes]int{F32: 1, F16: 1, BF16: 2,
 		Q8_0: block, Q4_0: block, Q4_1: block, Q5_0: block, Q5_1: block, IQ4_NL: block, MXFP4: block,
-		Q4_K: super, Q5_K: super, Q6_K: super}
+		Q4_K: super, Q5_K: super, Q6_K: super, Q2_K: super, Q3_K: super}
 	stepBytes = [NumTypes]int{F32: Panel * 4, F16: Panel * 2, BF16: Panel * 4,
 		Q8_0: blockTypes[Q8_0].packed, Q4_0: blockTypes[Q4_0].packed, Q4_1: blockTypes[Q4_1].packed,
 		Q5_0: blockTypes[Q5_0].packed, Q5_1: blockTypes[Q5_1].packed,
 		IQ4_NL: blockTypes[IQ4_NL].packed, MXFP4: blockTypes[MXFP4].packed,
-		Q4_K: kTypes[Q4_K].packed, Q5_K: kTypes[Q5_K].packed, Q6_K: kTypes[Q6_K].packed}
+		Q4_K: kTypes[Q4_K].packed, Q5_K: kTypes[Q5_K].packed, Q6_K: kTypes[Q6_K].packed,
+		Q2_K: kTypes[Q2_K].packed, Q3_K: kTypes[Q3_K].packed}
 )
 
 func init() {

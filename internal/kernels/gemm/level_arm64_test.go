@@ -66,6 +66,7 @@ func TestKernelsAlone(t *testing.T) {
 			idWideMXFP4, idWideMXFP4I8MM},
 		Q4_K: {idQ4KOne, idQ4KFew, idQ4K, idWide4K, idWide4KI8MM}, Q5_K: {idQ5KOne, idQ5KFew, idQ5K, idWide5K,
 			idWide5KI8MM}, Q6_K: {idQ6KOne, idQ6KFew, idQ6K, idWide6K, idWide6KI8MM},
+		Q2_K: {idQ2KOne, idQ2KFew, idQ2K}, Q3_K: {idQ3KOne, idQ3KFew, idQ3K, idWide3K, idWide3KI8MM},
 	} {
 		for _, in := range []int{2*super - 2, sliceBytes/stepBytes[typ]*stepK[typ]*5/4 + 7} { // one slice, and two
 			in = (in + typ.whole() - 1) / typ.whole() * typ.whole()
@@ -85,10 +86,10 @@ func TestKernelsAlone(t *testing.T) {
 			for _, id := range ids {
 				e := engineOf(id)
 				e.few, e.wide = 0, 0
-				if !cpu.Has(cpu.I8MM) && (id == idQ8FewI8MM || id == idQ8I8MM || id >= idWideQ8I8MM && id <= idWide6KI8MM) {
+				if !cpu.Has(cpu.I8MM) && (id == idQ8FewI8MM || id == idQ8I8MM || id >= idWideQ8I8MM && id <= idWide3KI8MM) {
 					continue
 				}
-				if id >= idWideQ8 && id <= idWide6KI8MM {
+				if id >= idWideQ8 && id <= idWide3KI8MM {
 					e.wide, e.many = id, 1
 				}
 				for rows := 1; rows <= n; rows++ {

@@ -43,7 +43,7 @@ func (m *Matrix) PackRows(src []byte, p0, p1 int) {
 					copy(dst[m.in/2*Panel*4+r*4:], from[(r+1)*row-2:(r+1)*row])
 				}
 			}
-		case Q4_K, Q5_K, Q6_K:
+		case Q4_K, Q5_K, Q6_K, Q2_K, Q3_K:
 			kTypes[m.t].pack(dst, from, row, rows)
 		case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4:
 			blockTypes[m.t].pack(dst, from, row, rows)

@@ -22,7 +22,7 @@ func mulPortable(m *Matrix, dst []float32, stride, shift int, x *Input, r0, r1, 
 				rowF16(&acc, w, row)
 			case BF16:
 				rowBF16(&acc, w, row, x.pairs)
-			case Q4_K, Q5_K, Q6_K:
+			case Q4_K, Q5_K, Q6_K, Q2_K, Q3_K:
 				kTypes[m.t].row(&acc, w, row)
 			case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4:
 				blockTypes[m.t].row(&acc, w, row)

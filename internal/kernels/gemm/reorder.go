@@ -25,7 +25,7 @@ func (m *Matrix) CopyRow(i int, src *Matrix, o int) {
 		for at := 0; at < len(d); at += Panel * 2 {
 			copy(d[at+i*2:][:2], s[at+o*2:])
 		}
-	case Q4_K, Q5_K, Q6_K:
+	case Q4_K, Q5_K, Q6_K, Q2_K, Q3_K:
 		kTypes[m.t].copyRow(d, i, s, o)
 	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4:
 		blockTypes[m.t].copyRow(d, i, s, o)

@@ -54,6 +54,12 @@ func mulQ5KAVX512(t *tile)
 func mulQ6KAVX512(t *tile)
 
 //go:noescape
+func mulQ2KAVX512(t *tile)
+
+//go:noescape
+func mulQ3KAVX512(t *tile)
+
+//go:noescape
 func mulWide5KAVX512(t *tile)
 
 //go:noescape
@@ -99,6 +105,12 @@ func mulQ5KAVX2(t *tile)
 func mulQ6KAVX2(t *tile)
 
 //go:noescape
+func mulQ2KAVX2(t *tile)
+
+//go:noescape
+func mulQ3KAVX2(t *tile)
+
+//go:noescape
 func mulWide4KAVX2(t *tile)
 
 //go:noescape
@@ -141,6 +153,12 @@ func mulQ5KAVXVNNI(t *tile)
 func mulQ6KAVXVNNI(t *tile)
 
 //go:noescape
+func mulQ2KAVXVNNI(t *tile)
+
+//go:noescape
+func mulQ3KAVXVNNI(t *tile)
+
+//go:noescape
 func mulWide4KAVXVNNI(t *tile)
 
 //go:noescape
@@ -156,6 +174,9 @@ func unpackQ5KAVX512(dst, src *byte, n int)
 func unpackQ6KAVX512(dst, src *byte, n int)
 
 //go:noescape
+func unpackQ3KAVX512(dst, src *byte, n int)
+
+//go:noescape
 func unpackQ4KAVX2(dst, src *byte, n int)
 
 //go:noescape
@@ -163,6 +184,9 @@ func unpackQ5KAVX2(dst, src *byte, n int)
 
 //go:noescape
 func unpackQ6KAVX2(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ3KAVX2(dst, src *byte, n int)
 
 //go:noescape
 func unpackQ40AVX512(dst, src *byte, n int)

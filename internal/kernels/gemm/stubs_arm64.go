@@ -111,6 +111,24 @@ func mulQ6KFewNEON(t *tile)
 func mulQ6KNEON(t *tile)
 
 //go:noescape
+func mulQ2KOneNEON(t *tile)
+
+//go:noescape
+func mulQ2KFewNEON(t *tile)
+
+//go:noescape
+func mulQ2KNEON(t *tile)
+
+//go:noescape
+func mulQ3KOneNEON(t *tile)
+
+//go:noescape
+func mulQ3KFewNEON(t *tile)
+
+//go:noescape
+func mulQ3KNEON(t *tile)
+
+//go:noescape
 func mulWideQ8NEON(t *tile)
 
 //go:noescape
@@ -177,6 +195,9 @@ func unpackQ5KNEON(dst, src *byte, n int)
 func unpackQ6KNEON(dst, src *byte, n int)
 
 //go:noescape
+func unpackQ3KNEON(dst, src *byte, n int)
+
+//go:noescape
 func unpackQ8I8MM(dst, src *byte, n int)
 
 //go:noescape
@@ -205,6 +226,9 @@ func unpackQ5KI8MM(dst, src *byte, n int)
 
 //go:noescape
 func unpackQ6KI8MM(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ3KI8MM(dst, src *byte, n int)
 
 //go:noescape
 func packPairsNEON(dst *byte, src *float32, stride, pairs int)

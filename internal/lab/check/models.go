@@ -28,8 +28,9 @@ var (
 	// turns are types that take turns as one. Rows of the K types are long, which makes such models slow.
 	turns = map[tensor.Type][]tensor.Type{
 		tensor.Q4_0: {tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.IQ4_NL, tensor.MXFP4},
-		tensor.Q4_K: {tensor.Q4_K, numtype.IQ3_S, numtype.TQ2_0, numtype.IQ1_M, tensor.Q5_K, numtype.IQ2_XXS, numtype.Q1_0,
-			numtype.IQ2_S, tensor.Q6_K, numtype.IQ1_S, numtype.IQ3_XXS, numtype.TQ1_0, numtype.IQ2_XS, numtype.Q2_0},
+		tensor.Q4_K: {tensor.Q4_K, numtype.IQ3_S, numtype.TQ2_0, numtype.Q2_K, numtype.IQ1_M, tensor.Q5_K, numtype.IQ2_XXS,
+			numtype.Q1_0, numtype.IQ2_S, numtype.Q3_K, tensor.Q6_K, numtype.IQ1_S, numtype.IQ3_XXS, numtype.TQ1_0,
+			numtype.IQ2_XS, numtype.Q2_0},
 	}
 )
 

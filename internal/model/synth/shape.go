@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/files/recode"
-	"github.com/grovellm/grove/internal/kernels/codebook"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
@@ -140,7 +139,7 @@ func (s Shape) check(typ tensor.Type) error {
 		return err
 	}
 	if err := recode.CheckWritable(typ); err != nil {
-		if _, coded := codebook.Named(typ.String()); !coded {
+		if _, ok := blockScale(typ); !ok {
 			return fmt.Errorf("synth: type %w", err)
 		}
 	}

@@ -2,6 +2,7 @@ package synth
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
@@ -9,7 +10,9 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/kernels/codebook"
+	"github.com/grovellm/grove/internal/kernels/num"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -188,8 +191,8 @@ func (c *chunk) make(f []float32, seed uint64, gguf bool) ([]float32, error) {
 	}
 	c.data = c.data[:size]
 	made := c.data[:size/(c.r1-c.r0)*rows]
-	if code, ok := codebook.Named(c.typ.String()); ok {
-		err = fillBlocks(c.typ, code, f, made)
+	if setScale, ok := blockScale(c.typ); ok {
+		err = fillBlocks(c.typ, setScale, f, made)
 	} else {
 		err = tensor.Quantize(c.typ, f, made)
 	}
@@ -199,9 +202,22 @@ func (c *chunk) make(f []float32, seed uint64, gguf bool) ([]float32, error) {
 	return f, err
 }
 
+// blockScale returns what sets the scale of a block of a type that tensor does not write. ok: it is such a type.
+func blockScale(t tensor.Type) (set func(block []byte, d float32), ok bool) {
+	if code, ok := codebook.Named(t.String()); ok {
+		return code.SetScale, true
+	}
+	at, ok := map[tensor.Type][]int{numtype.Q2_K: {80, 82}, numtype.Q3_K: {108}}[t]
+	return func(block []byte, d float32) {
+		for _, i := range at {
+			binary.LittleEndian.PutUint16(block[i:], num.ToF16(d))
+		}
+	}, ok
+}
+
 // fillBlocks fills dst with blocks of a type that tensor does not write: of random bits, that the numbers in f choose,
 // and of numbers as large as those.
-func fillBlocks(t tensor.Type, code codebook.Type, f []float32, dst []byte) error {
+func fillBlocks(t tensor.Type, setScale func([]byte, float32), f []float32, dst []byte) error {
 	elements, size := t.Block()
 	x := make([]float32, elements)
 	for ; len(f) > 0; f, dst = f[elements:], dst[size:] {
@@ -210,7 +226,7 @@ func fillBlocks(t tensor.Type, code codebook.Type, f []float32, dst []byte) erro
 		for i := range block {
 			block[i] = byte(rng.Uint32())
 		}
-		code.SetScale(block, 1)
+		setScale(block, 1)
 		if err := tensor.Dequantize(t, block, x); err != nil {
 			return err
 		}
@@ -219,7 +235,7 @@ func fillBlocks(t tensor.Type, code codebook.Type, f []float32, dst []byte) erro
 			want += float64(v) * float64(v)
 			have += float64(x[i]) * float64(x[i])
 		}
-		code.SetScale(block, float32(math.Sqrt(want/max(have, 1))))
+		setScale(block, float32(math.Sqrt(want/max(have, 1))))
 	}
 	return nil
 }

@@ -14,6 +14,11 @@ func (f *File) IntToFloat(d, n int)   { f.one(0x4e21d800, "scvtf", "4s", "4s", d
 func (f *File) UintToFloat(d, n int)  { f.one(0x6e21d800, "ucvtf", "4s", "4s", d, n) }
 func (f *File) IntFromFloat(d, n int) { f.one(0x4e21a800, "fcvtns", "4s", "4s", d, n) }
 
+// IntToFloat32nd makes f32 of integers divided by 32.
+func (f *File) IntToFloat32nd(d, n int) {
+	f.word(0x4f3be400|uint32(n)<<5|uint32(d), "scvtf v%d.4s, v%d.4s, #5", d, n)
+}
+
 // Sxtl widens integers with their sign: those in the lower half of n, Sxtl2 those in the upper
 // half. B are bytes, H halfwords.
 func (f *File) SxtlB(d, n int)  { f.one(0x0f08a400, "sxtl", "8h", "8b", d, n) }

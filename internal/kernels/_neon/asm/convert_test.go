@@ -21,6 +21,7 @@ func TestWords(t *testing.T) {
 	f.IntToFloat(1, 2)
 	f.UintToFloat(31, 30)
 	f.IntFromFloat(1, 30)
+	f.IntToFloat32nd(31, 2)
 	f.SxtlB(1, 2)
 	f.SxtlH(31, 30)
 	f.Sxtl2H(1, 2)
@@ -41,6 +42,7 @@ func TestWords(t *testing.T) {
 0x4e21d841 // scvtf v1.4s, v2.4s
 0x6e21dbdf // ucvtf v31.4s, v30.4s
 0x4e21abc1 // fcvtns v1.4s, v30.4s
+0x4f3be45f // scvtf v31.4s, v2.4s, #5
 0x0f08a441 // sxtl v1.8h, v2.8b
 0x0f10a7df // sxtl v31.4s, v30.4h
 0x4f10a441 // sxtl2 v1.4s, v2.8h

@@ -228,5 +228,6 @@ func (k *intKernel) describe(shape int, typ, how string) {
 		"Q8": "Q8_0", "Q40": "Q4_0", "Q41": "Q4_1", "Q50": "Q5_0", "Q51": "Q5_1",
 		"IQ4NL": "IQ4_NL", "MXFP4": "MXFP4",
 		"WideQ8": "Q8_0, Q4_0, Q5_0, IQ4_NL or MXFP4", "WideMin": "Q4_1 or Q5_1", "Q4K": "Q4_K", "Q5K": "Q5_K", "Q6K": "Q6_K",
-		"Wide": "Q4_K or Q5_K", "Wide6K": "Q6_K"}[typ], how)
+		"Q2K": "Q2_K", "Q3K": "Q3_K",
+		"Wide": "Q4_K or Q5_K", "Wide6K": "Q6_K or Q3_K"}[typ], how)
 }

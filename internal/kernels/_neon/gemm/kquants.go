@@ -25,11 +25,33 @@ type kQuant struct {
 	wide bool
 }
 
-// head is the bytes of a step's d and dmin, high those of a block's bits above the low four.
-func (k *kQuant) head() int { return map[int]int{4: 128, 5: 128, 6: 64}[k.bits] }
-func (k *kQuant) high() int { return (k.bits - 4) * words }
+// head is the bytes of a step's d and dmin, low those of a block's low bits, high those of the bits above.
+func (k *kQuant) head() int { return map[int]int{2: 128, 3: 64, 4: 128, 5: 128, 6: 64}[k.bits] }
 
-func (k *kQuant) block() int { return kScales + kLow + k.high() }
+func (k *kQuant) low() int {
+	if k.few() {
+		return kLow / 2
+	}
+	return kLow
+}
+
+func (k *kQuant) high() int {
+	if k.few() {
+		return (k.bits - 2) * words
+	}
+	return (k.bits - 4) * words
+}
+
+// few reports whether blocks have two low bits for each element instead of four.
+func (k *kQuant) few() bool { return k.bits < 4 }
+
+// byHalves reports whether the halves of a block have factors of their own.
+func (k *kQuant) byHalves() bool { return k.few() || k.bits == 6 }
+
+// zero is what is subtracted from elements.
+func (k *kQuant) zero() int { return map[int]int{3: 4, 6: 32}[k.bits] }
+
+func (k *kQuant) block() int { return kScales + k.low() + k.high() }
 
 const (
 	wideScales = 2 * accRow
@@ -42,6 +64,7 @@ func kKernels(f *asm.File) {
 		bits       int
 		wide, mmla bool
 	}{
+		{"Q2K", "", 2, false, false}, {"Q3K", "", 3, false, false},
 		{"Q4K", "", 4, false, false}, {"Q5K", "", 5, false, false}, {"Q6K", "", 6, false, false},
 		{"Wide", ", unpacked,", 4, true, false}, {"Wide6K", ", unpacked,", 6, true, false}, // Q5_K is then as Q4_K
 		{"Wide", ", unpacked,", 4, true, true}, {"Wide6K", ", unpacked,", 6, true, true},
@@ -61,7 +84,7 @@ func kKernels(f *asm.File) {
 			k.generate()
 		}
 	}
-	for _, bits := range []int{4, 5, 6} {
+	for _, bits := range []int{3, 4, 5, 6} {
 		for _, mmla := range []bool{false, true} {
 			k := kQuant{intKernel: intKernel{kernel: kernel{File: f, vecs: 8, maxRows: 1}, masks: 3, mmla: mmla}, bits: bits}
 			k.unpack()
@@ -72,6 +95,12 @@ func kKernels(f *asm.File) {
 func (k *kQuant) setMasks() {
 	k.setMask(0, 0x0f)
 	switch k.bits {
+	case 2:
+		k.setMask(1, 0x0f) // of scales
+		k.setMask(0, 0x03)
+	case 3:
+		k.setMask(0, 0x03)
+		k.setMask(1, 0x04)
 	case 5:
 		k.setMask(1, 0x10)
 	case 6:
@@ -91,7 +120,7 @@ func (k *kQuant) setMasks() {
 
 // prefetches in a block: a line of 128 bytes, or two of 64, of the kernel's share of it.
 func (k *kQuant) prefetches() int {
-	return max(1, ((kScales+kLow+k.high())/128+1)*k.vecs/8)
+	return max(1, (k.block()/128+1)*k.vecs/8)
 }
 
 func (k *kQuant) generate() {
@@ -119,7 +148,7 @@ func (k *kQuant) generate() {
 
 		k.Label(label("block", r))
 		for turn := range turns {
-			if turn == 0 || k.bits == 6 && turn == turns/2 {
+			if turn == 0 || k.byHalves() && turn == turns/2 {
 				k.begins(r, turn/4)
 			}
 			if turn%4 == 0 {
@@ -133,13 +162,16 @@ func (k *kQuant) generate() {
 				k.elements(turn, v, a, b, t)
 				k.dot(r, v, turn, a, b)
 			}
-			if k.bits == 6 && turn%4 == 3 {
+			if k.byHalves() && turn%4 == 3 {
 				k.scales(r, turn/4)
+				if k.bits == 2 {
+					k.minimums(r, turn/4)
+				}
 			}
 		}
-		if k.bits < 6 {
+		if !k.byHalves() {
 			k.scales(r, 0)
-			k.minimums(r)
+			k.minimums(r, 0)
 		}
 		if k.wide {
 			k.advance(r, wideBlock)
@@ -171,15 +203,21 @@ func (k *kQuant) temps(v int) (a, b, t int) {
 	return k.temp(0), k.temp(1), k.temp(2)
 }
 
-// begins starts the sums of a block, or of Q6_K's half h: there from −32·Σ, as elements are packed
-// without their −32. For SMMLA they are unpacked with it.
+// begins starts the sums of a block, or of its half h: of Q6_K and Q3_K from −32·Σ and −4·Σ, as elements are packed
+// without what is subtracted from them. For SMMLA they are unpacked with it.
 func (k *kQuant) begins(r, h int) {
 	for row := range k.sums(r) {
-		if k.bits == 6 && !k.mmla {
+		from := k.zero() > 0 && !k.mmla
+		switch {
+		case from && k.bits == 3:
+			k.I("MOVW %d(%s), %s", kHalves+4*h, x(row), tmp)
+			k.I("ASR $3, %s, %s", tmp, tmp)
+			k.I("VMOV %s, V%d.S[0]", tmp, k.temp(0))
+		case from:
 			k.I("FMOVS %d(%s), F%d", kHalves+4*h, x(row), k.temp(0))
 		}
 		for v := range k.vecs {
-			if k.bits == 6 && !k.mmla {
+			if from {
 				k.I("VDUP V%d.S[0], V%d.S4", k.temp(0), k.sum(row, v))
 			} else {
 				k.Zero(k.sum(row, v))
@@ -194,46 +232,63 @@ func (k *kQuant) elements(turn, v, a, b, t int) {
 		k.load(w, turn*words+v*16, a, b)
 		return
 	}
-	k.load(w, turn%4*words+v*16, a, b)
+	each := 4 // low bits of an element
+	first, bit := turn%4*words, turn/4*4
+	if k.few() {
+		each = 2
+		first, bit = turn/4*words, turn%4*2
+	}
+	k.load(w, first+v*16, a, b)
 	for i, e := range []int{a, b} {
-		if turn < 4 {
+		if bit > 0 {
+			k.I("VUSHR $%d, V%d.B16, V%d.B16", bit, e, e)
+		}
+		if bit+each < 8 {
 			k.I("VAND V%d.B16, V%d.B16, V%d.B16", k.mask(0), e, e)
-		} else {
-			k.I("VUSHR $4, V%d.B16, V%d.B16", e, e)
 		}
 		if k.values != nil {
 			k.I("VTBL V%d.B16, [V%d.B16], V%d.B16", e, k.mask(1), e)
 		}
-		if k.bits == 4 {
+		if k.high() == 0 {
 			continue
 		}
-		at, bit := kLow, turn
+		at, right := k.low(), turn-each
 		if k.bits == 6 {
-			at, bit = kLow+turn/4*words, turn%4*2
+			at, right = kLow+turn/4*words, turn%4*2-4
 		}
 		k.I("FMOVQ %d(%s), F%d", at+(v+i)*16, w, t)
 		switch {
-		case bit < 4:
-			k.I("VSHL $%d, V%d.B16, V%d.B16", 4-bit, t, t)
-		case bit > 4:
-			k.I("VUSHR $%d, V%d.B16, V%d.B16", bit-4, t, t)
+		case right < 0:
+			k.I("VSHL $%d, V%d.B16, V%d.B16", -right, t, t)
+		case right > 0:
+			k.I("VUSHR $%d, V%d.B16, V%d.B16", right, t, t)
 		}
 		k.I("VBIT V%d.B16, V%d.B16, V%d.B16", k.mask(1), t, e)
 	}
 }
 
 // factor makes the products of a block's integers and of the f16 in the head: the first of a block's, or the second.
+// Q2_K has four: scales of both halves, then minimums.
 func (k *kQuant) factor(v, which, a, b, t, u int) {
 	if k.wide {
 		k.load(w, which*accRow-wideScales+v*16, a, b)
 		return
 	}
 	scales, head := which*32, which*64
-	if k.bits == 6 { // of the halves, with one f16
+	switch {
+	case k.bits == 2:
+		scales, head = which%2*32, which/2*64
+	case k.byHalves(): // with one f16
 		head = 0
 	}
 	k.I("FMOVD %d(%s), F%d", scales+v*4, small, a)
-	if k.bits == 6 {
+	switch {
+	case k.bits == 2 && which > 1:
+		k.I("VUSHR $4, V%d.B8, V%d.B8", a, a)
+	case k.bits == 2:
+		k.I("VAND V%d.B8, V%d.B8, V%d.B8", k.mask(1), a, a)
+	}
+	if k.zero() > 0 {
 		k.SxtlB(a, a)
 		k.Sxtl2H(b, a)
 		k.SxtlH(a, a)
@@ -251,7 +306,7 @@ func (k *kQuant) factor(v, which, a, b, t, u int) {
 	k.Fmul(b, b, u)
 }
 
-// scales adds the sums of a block, or of Q6_K's half h, to the parts.
+// scales adds the sums of a block, or of its half h, to the parts.
 func (k *kQuant) scales(r, h int) {
 	a := k.temp(0)
 	b := k.temp(1)
@@ -263,16 +318,25 @@ func (k *kQuant) scales(r, h int) {
 	}
 }
 
-// minimums adds those of a block, times its −Σ, to the parts.
-func (k *kQuant) minimums(r int) {
+// minimums adds those of a block, or of Q2_K's half h, times its −Σ, to the parts.
+func (k *kQuant) minimums(r, h int) {
 	a := k.temp(0)
 	b := k.temp(1)
 	t := k.temp(2)
 	u := k.temp(3)
 	for v := 0; v < k.vecs; v += 2 {
-		k.factor(v, 1, a, b, t, u)
+		if k.bits == 2 {
+			k.factor(v, 2+h, a, b, t, u)
+		} else {
+			k.factor(v, 1, a, b, t, u)
+		}
 		for row := range r {
-			k.I("FMOVS %d(%s), F%d", kSum, x(row), t)
+			if k.bits == 2 {
+				k.I("FMOVS %d(%s), F%d", kHalves+4*h, x(row), t)
+				k.IntToFloat32nd(t, t)
+			} else {
+				k.I("FMOVS %d(%s), F%d", kSum, x(row), t)
+			}
 			k.FmlaElem(k.part(row, v), a, t, 0)
 			k.FmlaElem(k.part(row, v+1), b, t, 0)
 		}
@@ -312,8 +376,16 @@ func (k *kQuant) unpack() {
 	k.I("MOVD src+8(FP), %s", heads)
 	k.I("MOVD n+16(FP), %s", steps)
 	k.setMasks()
-	if k.mmla && k.bits == 6 {
-		k.setMask(2, 32)
+	// Kernels of Q6_K multiply elements with 32 subtracted, or without SMMLA subtract it themselves.
+	added := 0
+	switch {
+	case k.mmla:
+		added = -k.zero()
+	case k.bits == 3:
+		added = 32 - k.zero()
+	}
+	if added != 0 {
+		k.setMask(2, added&255)
 	}
 	k.Label("step")
 	k.I("ADD $%d, %s, %s", k.head(), heads, small)
@@ -330,9 +402,9 @@ func (k *kQuant) unpack() {
 	k.I("ADD $%d, %s", wideScales, dst)
 	k.storeElements(dst, func(turn, v, a, b, t int) {
 		k.elements(turn, v, a, b, t)
-		if k.mmla && k.bits == 6 {
-			k.I("VSUB V%d.B16, V%d.B16, V%d.B16", k.mask(2), a, a)
-			k.I("VSUB V%d.B16, V%d.B16, V%d.B16", k.mask(2), b, b)
+		if added != 0 {
+			k.I("VADD V%d.B16, V%d.B16, V%d.B16", k.mask(2), a, a)
+			k.I("VADD V%d.B16, V%d.B16, V%d.B16", k.mask(2), b, b)
 		}
 	})
 	k.I("ADD $%d, %s", k.block(), small)

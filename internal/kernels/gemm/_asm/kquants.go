@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -42,10 +43,39 @@ func (k *kQuant) head() int {
 	if k.wide {
 		return 0
 	}
-	return map[int]int{4: 128, 5: 128, 6: 64}[k.bits]
+	return map[int]int{2: 128, 3: 64, 4: 128, 5: 128, 6: 64}[k.bits]
 }
 
-func (k *kQuant) high() int { return (k.bits - 4) * kWords }
+// few reports whether blocks have two low bits for each element instead of four.
+func (k *kQuant) few() bool { return k.bits < 4 }
+
+// halves reports whether the halves of a block have factors of their own.
+func (k *kQuant) halves() bool { return k.few() || k.bits == 6 }
+
+func (k *kQuant) low() int {
+	if k.few() {
+		return kLow / 2
+	}
+	return kLow
+}
+
+func (k *kQuant) high() int {
+	if k.few() {
+		return (k.bits - 2) * kWords
+	}
+	return (k.bits - 4) * kWords
+}
+
+// added is what is added to unpacked elements, from which kernels of Q6_K subtract 32: Q3_K's own is 4.
+func (k *kQuant) added() Op {
+	if k.bits == 3 {
+		return zero28
+	}
+	return nil
+}
+
+// Constants of the types of two and three bits.
+var zero28, fifteen, thirtySecond Mem
 
 // A block is walked in turns: four elements of all outputs.
 const kTurns = 8
@@ -53,9 +83,16 @@ const kTurns = 8
 func kQuants() {
 	low := kMask("nibbles", 0x0f0f0f0f)
 	fifth := kMask("fifthBits", 0x10101010)
-	upper := kMask("upperBits", 0x30303030)
 	ones := kMask("words", 0x00010001)
+	two := kMask("twoBits", 0x03030303)
+	lows := map[int]Mem{2: two, 3: two, 4: low, 5: low, 6: low}
+	uppers := map[int]Mem{3: kMask("thirdBits", 0x04040404), 5: fifth, 6: kMask("upperBits", 0x30303030)}
+	zero28 = kMask("zero28", 0x1c1c1c1c)
+	fifteen = kMask("fifteen", 15)
+	thirtySecond = kMask("thirtySecond", math.Float32bits(1./32))
 	for _, k := range []kQuant{
+		{kernel: kernel{name: "mulQ2KAVX512", maxRows: kRows, zmm: true}, bits: 2},
+		{kernel: kernel{name: "mulQ3KAVX512", maxRows: kRows, zmm: true}, bits: 3},
 		{kernel: kernel{name: "mulQ4KAVX512", maxRows: kRows, zmm: true}, bits: 4},
 		{kernel: kernel{name: "mulQ5KAVX512", maxRows: kRows, zmm: true}, bits: 5},
 		{kernel: kernel{name: "mulQ6KAVX512", maxRows: kRows, zmm: true}, bits: 6},
@@ -63,10 +100,12 @@ func kQuants() {
 		{kernel: kernel{name: "mulWide6KAVX512", maxRows: kRows, zmm: true}, bits: 6, wide: true},
 	} {
 		k.doc = k.describe("a")
-		k.avx512(low, map[int]Mem{5: fifth, 6: upper}[k.bits])
+		k.avx512(lows[k.bits], uppers[k.bits])
 	}
 	// Sums of so many products of two fit into 16 bits: 2·127·15·8, 2·127·31·4, 2·127·63·2, 2·127·127.
 	for _, k := range []kQuant{
+		{kernel: kernel{name: "mulQ2KAVX2", maxRows: 3}, inRegisters: 2, bits: 2, spread: 4},
+		{kernel: kernel{name: "mulQ3KAVX2", maxRows: 3}, inRegisters: 2, bits: 3, spread: 4},
 		{kernel: kernel{name: "mulQ4KAVX2", maxRows: 6}, inRegisters: 3, bits: 4, spread: 8},
 		{kernel: kernel{name: "mulQ5KAVX2", maxRows: 3}, inRegisters: 2, bits: 5, spread: 4},
 		{kernel: kernel{name: "mulQ6KAVX2", maxRows: 3}, inRegisters: 2, bits: 6, spread: 2},
@@ -75,6 +114,8 @@ func kQuants() {
 		{kernel: kernel{name: "mulWide6KAVX2", maxRows: 3}, inRegisters: 2, bits: 6, spread: 2, wide: true},
 		// elements up to 127
 		{kernel: kernel{name: "mulWide7KAVX2", maxRows: 3}, inRegisters: 2, bits: 6, spread: 1, wide: true},
+		{kernel: kernel{name: "mulQ2KAVXVNNI", maxRows: vnniRows}, inRegisters: vnniRows, bits: 2, vnni: true},
+		{kernel: kernel{name: "mulQ3KAVXVNNI", maxRows: vnniRows}, inRegisters: vnniRows, bits: 3, vnni: true},
 		{kernel: kernel{name: "mulQ4KAVXVNNI", maxRows: vnniRows}, inRegisters: vnniRows, bits: 4, vnni: true},
 		{kernel: kernel{name: "mulQ5KAVXVNNI", maxRows: vnniRows}, inRegisters: vnniRows, bits: 5, vnni: true},
 		{kernel: kernel{name: "mulQ6KAVXVNNI", maxRows: vnniRows}, inRegisters: vnniRows, bits: 6, vnni: true},
@@ -83,17 +124,19 @@ func kQuants() {
 		{kernel: kernel{name: "mulWide6KAVXVNNI", maxRows: vnniRows}, inRegisters: vnniRows, bits: 6, vnni: true, wide: true},
 	} {
 		k.doc = k.describe("half a")
-		k.avx2(low, map[int]Mem{5: fifth, 6: upper}[k.bits], ones)
+		k.avx2(lows[k.bits], uppers[k.bits], ones)
 	}
 	for _, k := range []kQuant{
+		{bits: 3, kernel: kernel{name: "unpackQ3KAVX512", zmm: true}},
 		{bits: 5, kernel: kernel{name: "unpackQ5KAVX512", zmm: true}},
 		{bits: 6, kernel: kernel{name: "unpackQ6KAVX512", zmm: true}},
+		{bits: 3, kernel: kernel{name: "unpackQ3KAVX2"}},
 		{bits: 4, kernel: kernel{name: "unpackQ4KAVX2"}},
 		{bits: 5, kernel: kernel{name: "unpackQ5KAVX2"}},
 		{bits: 6, kernel: kernel{name: "unpackQ6KAVX2"}},
 	} {
 		k.before = kScales
-		k.unpack(low, map[int]Mem{5: fifth, 6: upper}[k.bits])
+		k.unpack(lows[k.bits], uppers[k.bits])
 	}
 	blockQuants(low, fifth, ones)
 }
@@ -129,7 +172,7 @@ func (k *kQuant) block() int {
 	if k.wide {
 		return k.before + kTurns*kWords
 	}
-	return k.before + kLow + k.high()
+	return k.before + k.low() + k.high()
 }
 
 // unpack emits the function that makes bytes of a panel's elements, and f32 of its factors: for
@@ -152,7 +195,7 @@ func (k *kQuant) unpack(low, upper Mem) {
 			VMOVUPS(k.vec(0), Mem{Base: dst, Disp: i*kFactor + v*k.width()})
 		}
 	}
-	k.unpackElements(dst, 2*kFactor, low, upper, nil)
+	k.unpackElements(dst, 2*kFactor, low, upper, k.added())
 	DECQ(left)
 	JNZ(LabelRef("block"))
 	DECQ(n)
@@ -203,7 +246,7 @@ func (k *kQuant) elements(i int, low, upper Op, t reg.VecPhysical, ws ...reg.Vec
 		}
 	case k.zmm:
 		k.lower512(i, low, ws)
-		if k.bits > 4 {
+		if k.high() > 0 {
 			k.upper512(i, upper, ws)
 		}
 		if k.table {
@@ -211,7 +254,7 @@ func (k *kQuant) elements(i int, low, upper Op, t reg.VecPhysical, ws ...reg.Vec
 		}
 	default:
 		k.lower2(i, low, ws)
-		if k.bits > 4 {
+		if k.high() > 0 {
 			k.upper2(i, upper, t, ws)
 		}
 		if k.table {
@@ -228,22 +271,34 @@ func lookUp(table Op, ws []reg.VecPhysical) {
 	}
 }
 
-// upperAt is where the bits of turn i above the low four are.
-func (k *kQuant) upperAt(i int) (at, bit int) {
-	if k.bits == 6 {
-		return k.before + kLow + i/4*kWords, i % 4 * 2
+// lowerAt is where the low bits of turn i are.
+func (k *kQuant) lowerAt(i int) (at, bit int) {
+	if k.few() {
+		return k.before + i/4*kWords, i % 4 * 2
 	}
-	return k.before + kLow, i
+	return k.before + i%4*kWords, i / 4 * 4
 }
 
-// lower512 loads the low four bits of turn i.
+// upperAt is where the bits of turn i above the low ones are, and how far left of their place: where negative, right.
+func (k *kQuant) upperAt(i int) (at, left int) {
+	switch k.bits {
+	case 3:
+		return k.before + k.low(), i - 2
+	case 6:
+		return k.before + kLow + i/4*kWords, i%4*2 - 4
+	}
+	return k.before + kLow, i - 4
+}
+
+// lower512 loads the low bits of turn i.
 func (k *kQuant) lower512(i int, mask Op, ws []reg.VecPhysical) {
+	at, bit := k.lowerAt(i)
 	for v, wv := range ws {
-		at := Mem{Base: w, Disp: k.before + i%4*kWords + v*64}
-		if i < 4 {
-			VMOVUPS(at, wv)
+		m := Mem{Base: w, Disp: at + v*64}
+		if bit == 0 {
+			VMOVUPS(m, wv)
 		} else {
-			VPSRLW(U8(4), at, wv)
+			VPSRLW(U8(bit), m, wv)
 		}
 		VPANDD(mask, wv, wv)
 	}
@@ -252,16 +307,16 @@ func (k *kQuant) lower512(i int, mask Op, ws []reg.VecPhysical) {
 // upper512 adds the bits above them.
 func (k *kQuant) upper512(i int, mask Op, ws []reg.VecPhysical) {
 	t := Z(29)
-	at, bit := k.upperAt(i)
+	at, left := k.upperAt(i)
 	for v, wv := range ws {
 		m := Mem{Base: w, Disp: at + v*64}
 		switch {
-		case bit < 4:
-			VPSLLW(U8(4-bit), m, t)
-		case bit == 4:
+		case left < 0:
+			VPSLLW(U8(-left), m, t)
+		case left == 0:
 			VMOVUPS(m, t)
 		default:
-			VPSRLW(U8(bit-4), m, t)
+			VPSRLW(U8(left), m, t)
 		}
 		VPTERNLOGD(U8(0xf8), mask, t, wv) // wv | t & mask
 	}
@@ -269,10 +324,11 @@ func (k *kQuant) upper512(i int, mask Op, ws []reg.VecPhysical) {
 
 // lower2 is lower512 for registers of half the size.
 func (k *kQuant) lower2(i int, mask Op, ws []reg.VecPhysical) {
+	at, bit := k.lowerAt(i)
 	for v, wv := range ws {
-		VMOVDQU(Mem{Base: w, Disp: k.before + i%4*kWords + v*32}, wv)
-		if i >= 4 {
-			VPSRLW(U8(4), wv, wv)
+		VMOVDQU(Mem{Base: w, Disp: at + v*32}, wv)
+		if bit > 0 {
+			VPSRLW(U8(bit), wv, wv)
 		}
 		VPAND(mask, wv, wv)
 	}
@@ -280,14 +336,14 @@ func (k *kQuant) lower2(i int, mask Op, ws []reg.VecPhysical) {
 
 // upper2 is upper512 for them.
 func (k *kQuant) upper2(i int, mask Op, t reg.VecPhysical, ws []reg.VecPhysical) {
-	at, bit := k.upperAt(i)
+	at, left := k.upperAt(i)
 	for v, wv := range ws {
 		VMOVDQU(Mem{Base: w, Disp: at + v*32}, t)
 		switch {
-		case bit < 4:
-			VPSLLW(U8(4-bit), t, t)
-		case bit > 4:
-			VPSRLW(U8(bit-4), t, t)
+		case left < 0:
+			VPSLLW(U8(-left), t, t)
+		case left > 0:
+			VPSRLW(U8(left), t, t)
 		}
 		VPAND(mask, t, t)
 		VPOR(t, wv, wv)
@@ -295,25 +351,42 @@ func (k *kQuant) upper2(i int, mask Op, t reg.VecPhysical, ws []reg.VecPhysical)
 }
 
 // factor is the i-th of a block, of the v-th vector of outputs: the product of its integers at
-// scales and of the halves at head.
+// scales and of the halves at head. Q2_K has four: scales of both halves, then minimums, which
+// are divided by 32 because kHalves is −32·Σ.
 func (k *kQuant) factor(i, v int, scales, head reg.Register, to, t reg.VecPhysical) {
 	if k.wide {
 		VMOVUPS(Mem{Base: scales, Disp: i*kFactor + v*k.width()}, to)
 		return
 	}
 	at, half := Mem{Base: scales, Disp: i*32 + v*k.width()/4}, Mem{Base: head, Disp: v * k.width() / 2}
-	if k.bits == 6 {
+	switch k.bits {
+	case 2:
+		at.Disp -= i / 2 * 64
+		half.Disp += i / 2 * 64 // dmin
+		VPMOVZXBD(at, to)
+		switch {
+		case i > 1:
+			VPSRLD(U8(4), to, to)
+		case k.zmm:
+			VPANDD(fifteen, to, to)
+		default:
+			VPAND(fifteen, to, to)
+		}
+	case 3, 6:
 		VPMOVSXBD(at, to)
-	} else {
+	default:
 		VPMOVZXBD(at, to)
 		half.Disp += i * 64 // dmin
 	}
 	VCVTDQ2PS(to, to)
 	VCVTPH2PS(half, t)
 	VMULPS(t, to, to)
+	if k.bits == 2 && i > 1 {
+		VMULPS(thirtySecond, to, to)
+	}
 }
 
-// scale adds the sums of a block, or of Q6_K's half h, to the parts.
+// scale adds the sums of a block, or of its half h, to the parts.
 func (k *kQuant) scale(r, h int, scales, head reg.Register, to, t reg.VecPhysical, sum,
 	part func(row, v int) reg.VecPhysical) {
 	for v := range vecs {

@@ -67,7 +67,7 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 		MOVL(U32(kBlocks), left.As32())
 
 		Label(lab("block"))
-		prefetch(map[int]int{4: 5, 5: 6, 6: 7}[k.bits])
+		prefetch(map[int]int{2: 3, 3: 4, 4: 5, 5: 6, 6: 7}[k.bits])
 		scale := func(h int) {
 			for v := range vecs {
 				k.factor(h, v, scales, head, w0, w1)
@@ -80,15 +80,24 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 					}
 				}
 			}
-			if k.bits < 6 { // the minimums
+			if k.bits != 3 && k.bits != 6 { // the minimums
 				to := part
 				if !kept {
 					to = sums
 				}
+				least := 1
+				if k.bits == 2 {
+					least = 2 + h
+				}
 				for v := range vecs {
-					k.factor(1, v, scales, head, w0, w1)
+					k.factor(least, v, scales, head, w0, w1)
 					for row := range r {
-						VBROADCASTSS(x(row, kSum), b)
+						if k.bits == 2 {
+							VPBROADCASTD(x(row, kHalves+4*h), b)
+							VCVTDQ2PS(b, b)
+						} else {
+							VBROADCASTSS(x(row, kSum), b)
+						}
 						VFMADD231PS(b, w0, to(row, v))
 					}
 				}
@@ -104,12 +113,12 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 			} else {
 				k.turnAVX2(r, i, low, upper, ones, sum, wide, w0, w1, b, t)
 			}
-			if k.bits < 6 || i%half != half-1 {
+			if !k.halves() || i%half != half-1 {
 				continue
 			}
-			if !k.vnni {
+			if !k.vnni && k.bits != 2 {
 				for row := range r {
-					VPBROADCASTD(x(row, kHalves+i/half*4), b)
+					k.begins(row, i/half, b)
 					for v := range vecs {
 						VPADDD(b, wide(row, v), wide(row, v))
 					}
@@ -117,7 +126,7 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 			}
 			scale(i / half)
 		}
-		if k.bits < 6 {
+		if !k.halves() {
 			scale(0)
 		}
 		ADDQ(imm(k.block()), w)
@@ -174,7 +183,7 @@ func (k *kQuant) turnAVX2(r, i int, low, upper, ones Mem, sum, wide func(row, v 
 	if i%k.spread != k.spread-1 {
 		return
 	}
-	switch first := i < k.spread || k.bits == 6 && i < half+k.spread && i >= half; {
+	switch first := i < k.spread || k.halves() && i < half+k.spread && i >= half; {
 	case k.spread == kTurns:
 		each(r, func(row, v int) { VPMADDWD(ones, sum(row, v), sum(row, v)) })
 	case first:
@@ -187,16 +196,10 @@ func (k *kQuant) turnAVX2(r, i int, low, upper, ones Mem, sum, wide func(row, v 
 	}
 }
 
-// turnVNNI multiplies turn i, whose sums begin with the block or, of Q6_K, its half.
+// turnVNNI multiplies turn i, whose sums begin with the block or its half.
 func (k *kQuant) turnVNNI(r, i int, low, upper Mem, sum func(row, v int) reg.VecPhysical, w0, w1, b, t reg.VecPhysical) {
-	switch half := kTurns / 2; {
-	case k.bits == 6 && i%half == 0:
-		for row := range r {
-			VPBROADCASTD(x(row, kHalves+i/half*4), sum(row, 0))
-			VMOVDQA(sum(row, 0), sum(row, 1))
-		}
-	case i == 0:
-		each(r, func(row, v int) { k.zero(sum(row, v)) })
+	if i == 0 || k.halves() && i == kTurns/2 {
+		each(r, func(row, v int) { k.begins(row, i/4, sum(row, v)) })
 	}
 	k.dotVNNI(r, i, low, upper, sum, w0, w1, b, t)
 }

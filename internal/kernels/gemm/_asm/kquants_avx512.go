@@ -17,7 +17,7 @@ func (k *kQuant) avx512(low, upper Mem) {
 	k.setup = func() {
 		if !k.wide {
 			VMOVUPS(low, lowMask)
-			if k.bits > 4 {
+			if k.high() > 0 {
 				VMOVUPS(upper, upperMask)
 			}
 		}
@@ -56,16 +56,10 @@ func (k *kQuant) rows512(r int, name string, low, upper Op) {
 
 	Label(name + "block")
 	for i := range kTurns {
-		if i == 0 || k.bits == 6 && i == kTurns/2 {
-			each(r, func(row, v int) {
-				if k.bits == 6 {
-					VPBROADCASTD(x(row, kHalves+i), sum(row, v))
-				} else {
-					k.zero(sum(row, v))
-				}
-			})
+		if i == 0 || k.halves() && i == kTurns/2 {
+			each(r, func(row, v int) { k.begins(row, i/4, sum(row, v)) })
 		}
-		prefetchTurn(name, i, kSparse, map[int]int{4: 10, 5: 12, 6: 14}[k.bits])
+		prefetchTurn(name, i, kSparse, map[int]int{2: 6, 3: 8, 4: 10, 5: 12, 6: 14}[k.bits])
 		k.elements(i, low, upper, nil, w0, w1)
 		for row := range r {
 			b := Z(26 + row%2)
@@ -73,11 +67,14 @@ func (k *kQuant) rows512(r int, name string, low, upper Op) {
 			VPDPBUSD(b, w0, sum(row, 0))
 			VPDPBUSD(b, w1, sum(row, 1))
 		}
-		if k.bits == 6 && i%4 == 3 {
+		if k.halves() && i%4 == 3 {
 			k.scale(r, i/4, w, head, w0, w1, sum, part)
+			if k.bits == 2 {
+				k.minimums512(r, i/4, head, w0, w1, part)
+			}
 		}
 	}
-	if k.bits < 6 {
+	if !k.halves() {
 		k.scale(r, 0, w, head, w0, w1, sum, part)
 		for v := range vecs { // the minimums
 			k.factor(1, v, w, head, w0, w1)
@@ -107,4 +104,30 @@ func (k *kQuant) rows512(r int, name string, low, upper Op) {
 	}
 	Load(Param("t"), args)
 	k.store(r, func(row, v int) reg.VecPhysical { return kWhole(r, row, v) })
+}
+
+// minimums512 adds those of Q2_K's half h, times its −Σ, to the parts.
+func (k *kQuant) minimums512(r, h int, head reg.Register, w0, w1 reg.VecPhysical, part func(row, v int) reg.VecPhysical) {
+	k.factor(2+h, 0, w, head, w0, Z(26))
+	k.factor(2+h, 1, w, head, w1, Z(26))
+	for row := range r {
+		b := Z(26 + row%2)
+		VCVTDQ2PS_BCST(x(row, kHalves+4*h), b)
+		VFMADD231PS(b, w0, part(row, 0))
+		VFMADD231PS(b, w1, part(row, 1))
+	}
+}
+
+// begins starts the sums of a block or of its half h: of Q6_K and Q3_K from −32·Σ and −4·Σ, as elements are packed
+// without what is subtracted from them.
+func (k *kQuant) begins(row, h int, sum reg.VecPhysical) {
+	switch k.bits {
+	case 3, 6:
+		VPBROADCASTD(x(row, kHalves+4*h), sum)
+		if k.bits == 3 {
+			VPSRAD(U8(3), sum, sum)
+		}
+	default:
+		k.zero(sum)
+	}
 }
