@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/internal/drafters/textrank"
 )
 
-// Choose opens the head in the file that the option model names, or without it the first of the
-// target's heads: one of a kind whose shape is wanted. called is what errors call such a head.
+// Choose opens the head in the file that the option model names, or, if model is empty, the first of the
+// target's heads that is of the kind and whose shape is wanted. Error messages call such a head called.
 func Choose[H any](model string, target registry.Target, kind *Kind, called string, wanted func(s Shape) bool,
 	open func(registry.Head, registry.Target) (H, error)) (none H, err error) {
 	h := registry.Head{Name: model}
@@ -39,8 +39,8 @@ func Choose[H any](model string, target registry.Target, kind *Kind, called stri
 // AnyShape accepts heads of every shape.
 func AnyShape(Shape) bool { return true }
 
-// Lists returns the shortlist of a head's output that modifiers name, or nil if they name none. d has
-// the output matrix, its norm, its tokens, and for a router the embedding.
+// Lists returns the shortlist of a head's output that modifiers name, or nil if they name none. d
+// has the output matrix, its norm, its tokens and, for a router, the embedding.
 func Lists(mods registry.Modifiers, d shortlist.Drafter, target registry.Target) (shortlist.Method, error) {
 	d.Pool = target.Model.Pool()
 	d.Vocab = target.Model.Config.Vocab
@@ -48,7 +48,7 @@ func Lists(mods registry.Modifiers, d shortlist.Drafter, target registry.Target)
 	return registry.Shortlists(mods.List, d, d.Head, target)
 }
 
-// TextModel returns the weights of the modifier +text that were fitted for a head; nil without the modifier.
+// TextModel returns the weights of the modifier +text that were fitted for a head, or nil without the modifier.
 func TextModel(mods registry.Modifiers, s Shape) (*textrank.Model, error) {
 	c := s.Common()
 	switch {

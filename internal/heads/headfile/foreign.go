@@ -17,12 +17,12 @@ import (
 // Foreign is a kind of published head that grove does not run, with its marks in a folder.
 type Foreign struct {
 	Name    string
-	Types   []string // values of speculators_model_type or model_type, or in architectures
+	Types   []string // values of speculators_model_type or model_type, or elements of architectures
 	Fields  []string // of config.json
-	Tensors []string // beginnings of names
+	Tensors []string // prefixes of names
 }
 
-// others lists the kinds that are not like any that grove runs; see Kind.Foreign.
+// others lists the kinds that resemble none that grove runs; see Kind.Foreign for those that do.
 var others = []Foreign{
 	{Name: "a Hydra head", Types: []string{"hydra"}, Fields: []string{"hydra_num_heads"}},
 	{
@@ -33,8 +33,8 @@ var others = []Foreign{
 	{Name: "an MLP speculator", Types: []string{"mlp", "mlp_speculator"}},
 }
 
-// refuseForeign returns an error that names the kind of head that config.json or the tensors show, if
-// grove does not run it.
+// refuseForeign returns an error that names the kind of head that config.json or the tensors
+// indicate, if grove does not run it.
 func refuseForeign(config map[string]any, tensors []string) error {
 	type mark struct{ field, value string }
 	var marks []mark
@@ -83,9 +83,9 @@ func refuseForeign(config map[string]any, tensors []string) error {
 	return nil
 }
 
-// ReadFolder returns the config.json of a head's folder. vLLM's speculators have the layers' fields
-// in transformer_layer_config: ReadFolder moves them to the top level. It refuses heads of kinds that
-// grove does not run.
+// ReadFolder returns the config.json of a head's folder. vLLM's speculators keep the layers' fields
+// in transformer_layer_config: ReadFolder moves them to the top level. It refuses heads of kinds
+// that grove does not run.
 func ReadFolder(dir string) ([]byte, error) {
 	data, err := model.ReadFolderFile(dir)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// GGUFOnly is embedded by a Shape whose heads are only GGUF files, and implements the methods for folders.
+// GGUFOnly is embedded by a Shape whose heads exist only as GGUF files, and implements the methods for folders.
 type GGUFOnly struct{}
 
 // Folders reports that no folders can be written.

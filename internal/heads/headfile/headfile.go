@@ -1,6 +1,6 @@
-// Package headfile has what the files of drafters' heads of all kinds have in common: they are GGUF
-// or a Hugging Face folder, tensors are read from and written to either in the same way, and a head
-// is opened for a target.
+// Package headfile has what the files of all kinds of drafters' heads have in common: each is a
+// GGUF file or a Hugging Face folder, tensors are read from and written to both in the same way,
+// and a head is opened for a target.
 package headfile
 
 import (
@@ -76,7 +76,7 @@ func Open(h registry.Head) (*File, error) {
 	return x, nil
 }
 
-// FileNames returns the names of weights in heads' folders that differ from those in models' folders.
+// FileNames returns the names of weight files in heads' folders that differ from those in models' folders.
 func FileNames() (names []string) {
 	for _, k := range kinds {
 		if k.File != "" {
@@ -86,7 +86,7 @@ func FileNames() (names []string) {
 	return names
 }
 
-// CheckInPlace returns an error if the data read are from files that do not belong together.
+// CheckInPlace returns an error if the data were read from files that do not belong together.
 func (f *File) CheckInPlace() error {
 	if f.GGUF != nil {
 		return f.GGUF.CheckInPlace()
@@ -94,7 +94,7 @@ func (f *File) CheckInPlace() error {
 	return f.Folder.CheckInPlace()
 }
 
-// Close closes the file, whose tensors can then no longer be read.
+// Close closes the file. Its tensors can then no longer be read.
 func (f *File) Close() error {
 	if f.GGUF != nil {
 		return f.GGUF.Close()
@@ -102,13 +102,13 @@ func (f *File) Close() error {
 	return f.Folder.Close()
 }
 
-// Has reports whether there is a tensor, by the file's own name.
+// Has reports whether there is a tensor with the name that the file uses.
 func (f *File) Has(name string) bool {
 	_, ok := f.Tensor(name)
 	return ok
 }
 
-// Tensor returns a tensor of any type, by the file's own name.
+// Tensor returns a tensor of any type by the name that the file uses.
 func (f *File) Tensor(name string) (tensor.Tensor, bool) {
 	if f.GGUF != nil {
 		return f.GGUF.Tensor(name)
@@ -116,7 +116,7 @@ func (f *File) Tensor(name string) (tensor.Tensor, bool) {
 	return f.Folder.Tensor(name)
 }
 
-// Load is Tensor with an error for one that is missing or does not hold numbers.
+// Load is Tensor, with an error for a tensor that is missing or does not hold numbers.
 func (f *File) Load(name string) (tensor.Tensor, error) {
 	if f.GGUF != nil {
 		return f.GGUF.Load(name)
@@ -124,7 +124,7 @@ func (f *File) Load(name string) (tensor.Tensor, error) {
 	return f.Folder.Load(name)
 }
 
-// Names returns the names of the tensors, except those that follow from the configuration.
+// Names returns the names of the tensors, except those that can be computed from the configuration.
 func (f *File) Names() (names []string) {
 	if f.GGUF != nil {
 		for _, t := range f.GGUF.Tensors {
@@ -142,7 +142,7 @@ func (f *File) Names() (names []string) {
 	return names
 }
 
-// layerArch returns the architecture of the layers: qwen3 if there is a norm of queries with this name, or else llama.
+// layerArch returns the architecture of the layers: qwen3 if there is a query norm with this name, otherwise llama.
 func (f *File) layerArch(norm string) string {
 	if f.Has(norm) {
 		return "qwen3"
@@ -150,9 +150,9 @@ func (f *File) layerArch(norm string) string {
 	return "llama"
 }
 
-// readLayers reads from a GGUF file of an architecture what it says of the head's layers, of a bare
-// kind of the target's widths alone. The kind obeys further keys, with the architecture before them
-// or without.
+// readLayers reads the configuration of the head's layers from a GGUF file of an architecture; for
+// a bare kind, only the target's widths. The kind also obeys keys, with or without the architecture
+// before them.
 func (f *File) readLayers(arch string, keys []string, kind *Kind) (model.Config, error) {
 	for i, key := range keys {
 		keys[i] = strings.TrimPrefix(key, ".")
@@ -180,16 +180,16 @@ func (f *File) readLayers(arch string, keys []string, kind *Kind) (model.Config,
 	return c, k.Err()
 }
 
-// FolderLayers is what config.json says of the head's layers, whatever its model_type; norm is the folder's name of the
-// first layer's norm of queries, which qwen3's have. more has what else is read, as model.ParseFolder has it.
+// FolderLayers returns what config.json says of the head's layers, whatever its model_type. norm is the folder's name
+// for the query norm of the first layer, which qwen3 layers have. more is what else to read, as for model.ParseFolder.
 func (f *File) FolderLayers(norm string, more any) (model.Config, error) {
 	c, err := model.ParseFolder(f.JSON, more)
-	c.Arch, c.Folder = f.layerArch(norm), "" // the layers' fields may be those of another model's
+	c.Arch, c.Folder = f.layerArch(norm), "" // the layers' fields may be those of another model
 	c.Tied = false
 	return c, err
 }
 
-// Tensors returns trained weights as files have them.
+// Tensors returns trained weights in the form that files have them.
 func Tensors(params []*autograd.Param) ([]tensor.Tensor, error) {
 	var weights []tensor.Tensor
 	for _, p := range params {

@@ -10,9 +10,9 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Keys goes through the keys of a head's GGUF file. A shape names each of them once, with the
-// number that it is of; Keys lists the names, reads the numbers or writes them. A name that begins
-// with a dot comes after the architecture.
+// Keys visits the keys of a head's GGUF file. A shape names each key once, together with the number
+// that it holds; Keys collects the names, or reads or writes the numbers. A name that begins with a
+// dot follows the architecture.
 type Keys struct {
 	Arch string
 
@@ -25,14 +25,14 @@ type Keys struct {
 // Reading reports whether the numbers come from a file.
 func (k *Keys) Reading() bool { return k.from != nil }
 
-// Fail makes err the error of the file, unless there is one already.
+// Fail makes err the error of the file, unless there already is one.
 func (k *Keys) Fail(err error) {
 	if k.err == nil {
 		k.err = err
 	}
 }
 
-// key is the whole name.
+// key returns the whole name.
 func (k *Keys) key(name string) string {
 	k.names = append(k.names, name)
 	if name[0] == '.' {
@@ -41,7 +41,7 @@ func (k *Keys) key(name string) string {
 	return name
 }
 
-// Int is an integer; def is its value where the key is missing, and without one the key must be there.
+// Int is an integer. def is its value if the key is missing; without def the key is required.
 func (k *Keys) Int(name string, v *int, def ...int) {
 	key := k.key(name)
 	switch {
@@ -52,7 +52,7 @@ func (k *Keys) Int(name string, v *int, def ...int) {
 	}
 }
 
-// String is a text, empty where the key is missing; an empty one is not written.
+// String is a text, empty if the key is missing. An empty one is not written.
 func (k *Keys) String(name string, v *string) {
 	key := k.key(name)
 	switch {
@@ -63,7 +63,7 @@ func (k *Keys) String(name string, v *string) {
 	}
 }
 
-// Bool is a truth value; def is that where the key is missing.
+// Bool is a truth value. def is its value if the key is missing.
 func (k *Keys) Bool(name string, v *bool, def bool) {
 	key := k.key(name)
 	switch {
@@ -74,14 +74,14 @@ func (k *Keys) Bool(name string, v *bool, def bool) {
 	}
 }
 
-// Flag is a truth value that is false where the key is missing, and is written where it is true, or always.
+// Flag is a truth value that is false if the key is missing. It is written only if it is true, or always is set.
 func (k *Keys) Flag(name string, v *bool, always bool) {
 	if k.into == nil || *v || always {
 		k.Bool(name, v, false)
 	}
 }
 
-// Floats is a list of numbers; where the key is missing it stays as it is.
+// Floats is a list of numbers. It keeps its value if the key is missing.
 func (k *Keys) Floats(name string, v *[]float32) {
 	key := k.key(name)
 	switch {
@@ -92,7 +92,7 @@ func (k *Keys) Floats(name string, v *[]float32) {
 	}
 }
 
-// Ints is a list of integers; where the key is missing it stays as it is, and an empty one is not written.
+// Ints is a list of integers. It keeps its value if the key is missing; an empty list is not written.
 func (k *Keys) Ints(name string, v *[]int32) {
 	key := k.key(name)
 	switch {
@@ -105,7 +105,7 @@ func (k *Keys) Ints(name string, v *[]int32) {
 	}
 }
 
-// Windows is the sliding window of a head's layers, and which of them have it, as llama.cpp has both.
+// Windows is the sliding window of a head's layers and which of them have it, stored as llama.cpp stores both.
 func (k *Keys) Windows(c *model.Config) {
 	window, pattern := k.key(".attention.sliding_window"), k.key(".attention.sliding_window_pattern")
 	switch {
@@ -121,10 +121,10 @@ func (k *Keys) Windows(c *model.Config) {
 	}
 }
 
-// textWeights is the key of the weights of +text, which is grove's own.
+// textWeights is the key of the weights of +text. It is grove's own.
 const textWeights = "grove.text.weights"
 
-// all goes through the keys of a shape and those that every kind has.
+// all visits the keys of a shape and those that every kind has.
 func (k *Keys) all(s Shape) {
 	s.Keys(k)
 	if id := s.Common().TargetWeights; id != nil {
@@ -135,7 +135,7 @@ func (k *Keys) all(s Shape) {
 	}
 }
 
-// Taps is the tapped layers, and how many the target has that the head was made for.
+// Taps is the tapped layers, and the number of layers of the target that the head was made for.
 func (k *Keys) Taps(c Common) {
 	switch {
 	case k.from != nil:
@@ -148,13 +148,13 @@ func (k *Keys) Taps(c Common) {
 	}
 }
 
-// Keys of the target's widths, after the architecture, which alone a kind that is Bare has.
+// Keys of the target's widths, after the architecture. A Bare kind has only these.
 const (
 	vocabKey  = ".vocab_size"
 	hiddenKey = ".embedding_length"
 )
 
-// SetGGUF sets the keys of a head's file, all but the tokenizer's, after which it comes.
+// SetGGUF sets the keys of a head's file, except the tokenizer's, which must be set first.
 func SetGGUF(w *gguf.Writer, s Shape, name string, typ tensor.Type) {
 	c := s.Common().Layers
 	if s.Kind().Bare {
@@ -171,7 +171,7 @@ func SetGGUF(w *gguf.Writer, s Shape, name string, typ tensor.Type) {
 	k.all(s)
 }
 
-// WriteTextWeights writes the GGUF file of a head anew, with other weights of +text.
+// WriteTextWeights rewrites the GGUF file of a head with other weights of +text.
 func WriteTextWeights(from, to string, weights []float32) error {
 	f, err := gguf.Open(from)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Reading a head of a kind: to look at, and for a target.
+// Reading a head of a kind, to inspect it or to use it for a target.
 
 package headfile
 
@@ -21,7 +21,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Named puts a head's name before an error that does not say it.
+// Named puts a head's name before an error that does not mention it.
 func Named(h registry.Head, err error) error {
 	if err == nil || strings.Contains(err.Error(), h.Name) {
 		return err
@@ -29,8 +29,8 @@ func Named(h registry.Head, err error) error {
 	return fmt.Errorf("%s: %w", h.Name, err)
 }
 
-// Head is an open file of a head: what it says, with the data of its tensors as they are. Taps of
-// its Shape are nil where the file leaves them to the target's depth; see For.
+// Head is an open file of a head: its shape, and the data of its tensors as stored. Taps of its
+// Shape are nil if the file leaves them to the target's depth; see For.
 type Head struct {
 	*File
 	Shape   Shape
@@ -46,7 +46,7 @@ const insideLayout = "inside"
 // Own reports whether the head has an output matrix of its own.
 func (x *Head) Own() bool { return HasOutput(x.Weights) }
 
-// Read opens a file that is of one of some kinds. Its tensors' data last until it is closed.
+// Read opens a file that is of one of the given kinds. Its tensors' data are valid until it is closed.
 func Read(h registry.Head, kinds ...*Kind) (*Head, error) {
 	f, err := Open(h)
 	if err != nil {
@@ -64,7 +64,7 @@ func Read(h registry.Head, kinds ...*Kind) (*Head, error) {
 	return nil, Named(h, errors.Join(err, f.Close()))
 }
 
-// read reads the file as its shape's kind.
+// read reads the file as one of its shape's kind.
 func (x *Head) read() (err error) {
 	if s, ok := x.Shape.(Inside); ok && (x.Inside || s.Like(x.File)) {
 		x.layout = insideLayout
@@ -84,7 +84,7 @@ func (x *Head) read() (err error) {
 	return Check(x.Shape, x.Weights, x.Tokens, x.called)
 }
 
-// called is what the file calls a tensor.
+// called returns the name that the file uses for a tensor.
 func (x *Head) called(name string) string {
 	if x.GGUF != nil || x.layout == insideLayout {
 		return name
@@ -149,7 +149,7 @@ func (x *Head) readFolder() (err error) {
 	}
 	var shapes Shapes
 	err = usual(x.Shape, func() error {
-		if err := x.Shape.Validate(); err != nil { // before its numbers size anything
+		if err := x.Shape.Validate(); err != nil { // before its numbers determine any size
 			return err
 		}
 		shapes = x.Shape.Parts().Shapes()
@@ -170,7 +170,7 @@ func (x *Head) readFolder() (err error) {
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
 		p := x.Shape.Place(name, x.layout)
 		if !x.Has(p.Name) {
-			continue // Check says which must be there
+			continue // Check says which are required
 		}
 		t, err := x.load(p.Name)
 		if err == nil && p.To > 0 {
@@ -200,13 +200,13 @@ func (x *Head) readFolder() (err error) {
 	return nil
 }
 
-// vocabularyName is a file of PyTorch's with the draft vocabulary, which some folders have.
+// vocabularyName is a PyTorch file with the draft vocabulary, which some folders have.
 const vocabularyName = "vocab_mapping.pt"
 
-// folderTokens reads the draft vocabulary of a folder, be it in a file of its own.
+// folderTokens reads the draft vocabulary of a folder, which may be in a file of its own.
 func (x *Head) folderTokens(c Common) (tokens []int32, err error) {
 	tokens, err = x.File.Tokens(c.Layers.Vocab)
-	if len(tokens) < c.Output() && c.Output() == c.Layers.Vocab { // a part of the rows, which vLLM takes
+	if len(tokens) < c.Output() && c.Output() == c.Layers.Vocab { // only some of the rows, which vLLM accepts
 		tokens = nil
 	}
 	if err != nil || tokens != nil || c.Output() == c.Layers.Vocab {
@@ -229,7 +229,7 @@ type file interface {
 	CheckInPlace() error
 }
 
-// With is what use makes of a file while it is open.
+// With returns what use makes of a file while it is open, and closes it.
 func With[F file, T any](h registry.Head, f F, err error, use func(f F) (T, error)) (T, error) {
 	if err != nil {
 		var none T
@@ -242,7 +242,7 @@ func With[F file, T any](h registry.Head, f F, err error, use func(f F) (T, erro
 	return v, Named(h, errors.Join(err, f.Close()))
 }
 
-// ReadConfig reads the shape of a head, and not its weights; where there is a target, the shape for it.
+// ReadConfig reads the shape of a head without its weights; if there is a target, the shape completed for it.
 func ReadConfig[C any, S interface {
 	*C
 	Shape
@@ -256,13 +256,13 @@ func ReadConfig[C any, S interface {
 	})
 }
 
-// opened is what a target's drafters share a head of a kind by.
+// opened is the key under which a target's drafters share a head of a kind.
 type opened struct {
 	kind *Kind
 	name string
 }
 
-// Load opens a head of a kind, whose shapes are *C, for a target: build makes it, once for all drafters of the target.
+// Load opens a head of a kind, whose shapes are *C, for a target. build makes it once for all drafters of the target.
 func Load[C, H any](h registry.Head, kind *Kind, target registry.Target,
 	build func(c C, w model.Weights, tokens []int32, target *model.Network) (H, error)) (H, error) {
 	v, err := target.Shared.Get(opened{kind, h.Name}, func() (any, error) {
@@ -291,8 +291,8 @@ func Load[C, H any](h registry.Head, kind *Kind, target registry.Target,
 	return v.(H), nil
 }
 
-// Find returns the first of a target's heads that is of a kind and whose shape is wanted; called is
-// what errors call such a head.
+// Find returns the first of a target's heads that is of a kind and whose shape is wanted. Error
+// messages call such a head called.
 func Find(target registry.Target, kind *Kind, called string, wanted func(s Shape) bool) (registry.Head, error) {
 	for _, h := range target.Heads {
 		f, err := Read(h, kind)

@@ -13,18 +13,18 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Parts lists the tensors of a head's network, and where they are in it. One list says what a file must have, loads a
-// network, and goes through its weights.
+// Parts lists the tensors of a head's network and where they belong in it. The one list says which
+// tensors a file must have, loads a network, and visits its weights.
 type Parts []Part
 
-// Part is some of the tensors.
+// Part is one or more of the tensors.
 type Part interface {
 	shapes(s Shapes)
 	load(w model.Weights) error
 	weights(yield func(Weight))
 }
 
-// Load takes the weights of all parts.
+// Load loads the weights of all parts.
 func (p Parts) Load(w model.Weights) error {
 	for _, part := range p {
 		if err := part.load(w); err != nil {
@@ -34,14 +34,14 @@ func (p Parts) Load(w model.Weights) error {
 	return nil
 }
 
-// Weights calls yield for every tensor that the head has of its own.
+// Weights calls yield for every tensor that belongs to the head itself.
 func (p Parts) Weights(yield func(Weight)) {
 	for _, part := range p {
 		part.weights(yield)
 	}
 }
 
-// Shapes are those of the tensors.
+// Shapes returns the shapes of the tensors.
 func (p Parts) Shapes() Shapes {
 	s := Shapes{}
 	for _, part := range p {
@@ -50,7 +50,7 @@ func (p Parts) Shapes() Shapes {
 	return s
 }
 
-// Weight is a tensor of a head: a matrix, a vector, or a table of so many rows and columns.
+// Weight is a tensor of a head: a matrix, a vector, or a table of Rows rows and Cols columns.
 type Weight struct {
 	Name       string
 	Matrix     *gemm.Matrix
@@ -60,7 +60,7 @@ type Weight struct {
 	Fixed      bool // it is not trained
 }
 
-// Each calls f for every row; the slice is used again.
+// Each calls f for every row. The slice is reused.
 func (w *Weight) Each(f func(i int, row []float32)) {
 	rows := w.Rows
 	cols := w.Cols
@@ -81,7 +81,7 @@ func (w *Weight) Each(f func(i int, row []float32)) {
 	}
 }
 
-// Linear is the product l, whose matrix is out × in. With bias it may have one.
+// Linear is the product l, whose matrix is out × in. If bias is set, it may have a bias.
 func Linear(name string, l *nn.Linear, out, in int, bias bool) Part {
 	return &linear{name, l, out, in, bias}
 }
@@ -124,7 +124,7 @@ func yieldLinear(name string, l *nn.Linear, yield func(Weight)) {
 	}
 }
 
-// Norm is the weights of a norm of n numbers.
+// Norm is the weights of a norm over n numbers.
 func Norm(name string, to *nn.Norm, n int) Part { return &norm{name, to, n} }
 
 type norm struct {
@@ -166,7 +166,7 @@ func (p *vector) load(w model.Weights) (err error) {
 
 func (p *vector) weights(yield func(Weight)) { yield(Weight{Name: p.name + ".weight", Vector: *p.to}) }
 
-// Numbers is a list of n whole numbers below 2^24, each once, from 0 on: an order. Its name has no ending.
+// Numbers is a permutation of the whole numbers below n, which is at most 2^24. Its name has no suffix.
 func Numbers(name string, to *[]int32, n int) Part { return &numbersPart{name, to, n} }
 
 type numbersPart struct {
@@ -175,7 +175,7 @@ type numbersPart struct {
 	n    int
 }
 
-// Orderer is model.Weights that know which vectors are orders.
+// Orderer is a model.Weights that knows which vectors are permutations.
 type Orderer interface {
 	Order(name string, n int) ([]float32, error)
 }
@@ -211,9 +211,9 @@ func (p *numbersPart) weights(yield func(Weight)) {
 	yield(Weight{Name: p.name, Vector: values, Fixed: true})
 }
 
-// LSTM is a layer of width numbers over rows of in. Its gates have biases. Without recurs each row
-// begins with zeros: matrices for the state before, which files may have all the same, are not
-// read, and its biases are added to those of the input.
+// LSTM is a layer of width numbers over rows of in numbers. Its gates have biases. Without recurs
+// each row starts from a zero state: the matrix for the state, which files may still have, is not
+// read, and its bias is added to the bias of the input.
 func LSTM(name string, l *nn.LSTM, width, in int, recurs bool) Part {
 	return &lstm{l, recurs, [2]*linear{{name + ".input", &l.In, 4 * width, in, true},
 		{name + ".state", &l.State, 4 * width, width, true}}}
@@ -285,16 +285,16 @@ func (p *table) weights(yield func(Weight)) {
 	yield(Weight{Name: p.name + ".weight", Table: *p.to, Rows: p.rows, Cols: p.cols})
 }
 
-// Blocks is a head's layers, as c has them.
+// Blocks is a head's layers, as Of configures them.
 type Blocks struct {
 	Of     *model.Config
 	To     *[]nn.Block
-	Biases bool // there may be biases
-	Wide   bool // queries, keys and values of the first layer read rows twice as wide
+	Biases bool // biases are allowed
+	Wide   bool // queries, keys and values of the first layer read rows that are twice as wide
 	Bare   bool // the first layer has no norm before its attention
 }
 
-// reading are the products that read what enters a layer.
+// reading names the products that read a layer's input.
 var reading = []string{"attn_q", "attn_k", "attn_v"}
 
 func (p *Blocks) shapes(s Shapes) {
@@ -337,7 +337,7 @@ func (p *Blocks) load(w model.Weights) (err error) {
 	return err
 }
 
-// firstLayer is weights as model.NewBlocks asks for them.
+// firstLayer is a model.Weights that accounts for what differs in the first layer.
 type firstLayer struct {
 	model.Weights
 	p *Blocks
@@ -382,17 +382,17 @@ func (p *Blocks) weights(yield func(Weight)) {
 	}
 }
 
-// Ends are the embedding and the output matrix of a head's network: the target's, or the head's own.
+// Ends are the embedding and the output matrix of a head's network: the target's or the head's own.
 type Ends struct {
 	Embed nn.Table
 	Head  nn.Linear
 
 	OwnEmbed, OwnHead bool // they are the head's own
 
-	tokens []int32 // whose rows alone Head is to have when it is loaded and not the head's own; nil: all
+	tokens []int32 // the tokens whose rows Head keeps of the target's output matrix; nil: all
 }
 
-// EndsOf are the target's. A head with a draft vocabulary and no output matrix takes the rows of its tokens.
+// EndsOf returns the target's. A head with a draft vocabulary and no output matrix takes only the rows of its tokens.
 func EndsOf(target *model.Network, tokens []int32) Ends {
 	return Ends{Embed: target.Embed, Head: target.Head, tokens: tokens}
 }
@@ -417,13 +417,13 @@ func (e *Ends) takeRows() error {
 	return nil
 }
 
-// Part is the ends of a head of a shape, which may have its own; with bias its own output may have one.
+// Part is the ends of a head of a shape, which may have its own. If bias is set, its own output may have a bias.
 func (e *Ends) Part(s Shape, bias bool) Part {
 	c := s.Common()
 	return &ends{e, c.Layers, c.Output(), bias}
 }
 
-// OutputPart is the output matrix alone, of a head that looks up no embedding.
+// OutputPart is only the output matrix, for a head that looks up no embedding.
 func (e *Ends) OutputPart(s Shape) Part {
 	c := s.Common()
 	return &output{ends{e, c.Layers, c.Output(), false}}
@@ -479,7 +479,7 @@ func (p *ends) weights(yield func(Weight)) {
 	}
 }
 
-// CheckWeights refuses a shape that is none, and a draft vocabulary that does not go with the weights of a head.
+// CheckWeights refuses an invalid shape, and a draft vocabulary that does not match the weights of a head.
 func CheckWeights(s Shape, w model.Weights, tokens []int32) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -507,8 +507,8 @@ func CheckWeights(s Shape, w model.Weights, tokens []int32) error {
 	return nil
 }
 
-// Check refuses tensors that do not make the head of a shape, whose taps may be left to the target. called is what
-// errors call a tensor; nil: its name.
+// Check refuses tensors that do not make a head of the shape, whose taps may be left to the target.
+// called returns the name of a tensor in errors; nil: its own.
 func Check(s Shape, weights []tensor.Tensor, tokens []int32, called func(string) string) error {
 	return usual(s, func() error {
 		if err := s.Validate(); err != nil {
@@ -525,7 +525,7 @@ func Check(s Shape, weights []tensor.Tensor, tokens []int32, called func(string)
 	})
 }
 
-// usual calls f while the shape has as many taps as it will have, where they are left to the target.
+// usual calls f with the shape's default taps in place if they are left to the target.
 func usual(s Shape, f func() error) error {
 	c := s.Common()
 	if *c.Taps == nil {

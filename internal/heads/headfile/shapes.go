@@ -1,4 +1,4 @@
-// The tensors that a head must have, and may have.
+// The tensors that a head must have or may have.
 
 package headfile
 
@@ -11,22 +11,22 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Shapes are the tensors that a head may have, by GGUF name; of those that are Optional it may lack some.
+// Shapes are the tensors of a head by GGUF name. It may lack those that are Optional.
 type Shapes map[string]shape
 
-// shape is that of one.
+// shape is the shape of one tensor.
 type shape struct {
 	Dims     []int
 	Optional bool
 }
 
-// Need adds a tensor that must be there.
+// Need adds a tensor that is required.
 func (s Shapes) Need(name string, dims ...int) { s[name] = shape{Dims: dims} }
 
-// May adds a tensor that may be there.
+// May adds a tensor that is optional.
 func (s Shapes) May(name string, dims ...int) { s[name] = shape{dims, true} }
 
-// Check refuses weights that do not make the head of these shapes. called is what errors call a tensor; nil: its name.
+// Check refuses weights that do not make a head of these shapes. called names a tensor in errors; nil: its own name.
 func (s Shapes) Check(weights []tensor.Tensor, called func(name string) string) error {
 	if called == nil {
 		called = func(name string) string { return name }

@@ -1,5 +1,5 @@
-// A head and its target: which layers the head taps, whether the two go together, and what the head
-// takes of the target.
+// A head and its target: which layers the head taps, whether the two fit, and what the head takes
+// from the target.
 
 package headfile
 
@@ -14,10 +14,10 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// MaxTaps bounds what a file may claim.
+// MaxTaps limits the number of tapped layers in a file.
 const MaxTaps = 1 << 8
 
-// CheckTaps refuses layers that no target has. layers is how many the one has that the head was made for; 0: not known.
+// CheckTaps refuses impossible layers. layers is the number that the head's target has; 0: unknown.
 func CheckTaps(taps []int, layers int) error {
 	switch {
 	case len(taps) < 1 || len(taps) > MaxTaps:
@@ -33,7 +33,7 @@ func CheckTaps(taps []int, layers int) error {
 	return nil
 }
 
-// Fits returns an error that says what differs where the head of a shape is not one for the target.
+// Fits returns an error that says what differs if a head of the shape does not fit the target.
 func Fits(s Shape, target *model.Config) error {
 	c := s.Common()
 	hidden, usual := cmp.Or(c.TargetHidden, c.Layers.Hidden), s.DefaultTaps(target.Layers)
@@ -57,8 +57,8 @@ func Fits(s Shape, target *model.Config) error {
 	return nil
 }
 
-// Stated returns the layers that a folder says a head taps. An empty list leaves them to the
-// target, as a missing one does: then it returns nil.
+// Stated returns the layers that a folder says a head taps. An empty list, like a missing one,
+// leaves them to the target: then it returns nil.
 func Stated(taps []int) []int {
 	if len(taps) == 0 {
 		return nil
@@ -66,8 +66,8 @@ func Stated(taps []int) []int {
 	return taps
 }
 
-// TapsFor are the layers that a head taps: its file's, or where that leaves them to the target
-// those that are usual in one of so many layers, as the file says or else the target has.
+// TapsFor returns the layers that a head taps: those in its file, or, if that leaves them to the
+// target, the default for the number of layers in the file or else of the target.
 func TapsFor(target *model.Config, taps []int, layers int, usual func(layers int) []int) ([]int, error) {
 	switch {
 	case taps != nil:
@@ -80,14 +80,14 @@ func TapsFor(target *model.Config, taps []int, layers int, usual func(layers int
 	return usual(target.Layers), nil
 }
 
-// DefaultTaps are the layers of a target of so many that heads tap where nothing is said: the
-// inputs of layers 2, n/2 and n−3.
+// DefaultTaps returns the layers that heads tap by default in a target with the given number of
+// layers: the inputs of layers 2, n/2 and n−3.
 func DefaultTaps(layers int) []int { return []int{min(2, layers), layers / 2, max(layers-3, 0)} }
 
 // tapsKey is the key of the tapped layers, after the architecture.
 const tapsKey = ".target_layers"
 
-// readTaps reads which layers the head taps, and how many the target has that it was made for.
+// readTaps reads the layers that the head taps, and the number of layers of the target that it was made for.
 func readTaps(k *ggufkeys.Keys, arch string) (taps []int, layers int, err error) {
 	for _, t := range k.Ints(arch + tapsKey) {
 		taps = append(taps, int(min(max(t, -1), math.MaxInt32)))

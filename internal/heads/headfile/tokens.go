@@ -10,18 +10,18 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// The tensors that say which tokens a draft vocabulary has: of each of its entries the token, in
-// GGUF its id, in folders the id less its own place; and of each token whether it is in it, which
-// only folders have.
+// The tensors that define a draft vocabulary. The first gives the token of each entry: its id in
+// GGUF, the id minus the entry's index in folders. The second, only in folders, says of each token
+// whether it belongs to the vocabulary.
 const (
 	TokensName = "d2t"
 	MemberName = "t2d"
 )
 
-// plainName is what vLLM's Medusa heads call the list in folders: there it has the ids themselves.
+// plainName is the name of the list in folders of vLLM's Medusa heads, where it has the ids themselves.
 const plainName = "token_map"
 
-// Tokens reads the draft vocabulary of a file; nil where it has none, or all tokens in order.
+// Tokens reads the draft vocabulary of a file; nil if it has none, or has all tokens in order.
 func (f *File) Tokens(vocab int) ([]int32, error) {
 	t, ok := f.Tensor(TokensName)
 	offset := f.GGUF == nil
@@ -45,7 +45,7 @@ func (f *File) Tokens(vocab int) ([]int32, error) {
 	return readTokens(t, member, offset, vocab)
 }
 
-// load is Load, of whole numbers as F32: see Numbers.
+// load is Load, with whole numbers converted to F32; see Numbers.
 func (f *File) load(name string) (tensor.Tensor, error) {
 	t, ok := f.Tensor(name)
 	if !ok || t.Type != numtype.I64 && t.Type != numtype.I32 {
@@ -97,7 +97,7 @@ func readTokens(t, member tensor.Tensor, offset bool, vocab int) ([]int32, error
 	return list, nil
 }
 
-// whole is element i of an I64 or I32.
+// whole returns element i of an I64 or I32 tensor.
 func whole(t tensor.Tensor, i int) int64 {
 	if t.Type == numtype.I64 {
 		return int64(binary.LittleEndian.Uint64(t.Data[8*i:]))
@@ -105,7 +105,7 @@ func whole(t tensor.Tensor, i int) int64 {
 	return int64(int32(binary.LittleEndian.Uint32(t.Data[4*i:])))
 }
 
-// FolderTokens are the tensors of a draft vocabulary in a folder.
+// FolderTokens returns the tensors of a draft vocabulary in a folder.
 func FolderTokens(tokens []int32, vocab int) []Out {
 	if tokens == nil {
 		return nil
@@ -117,7 +117,7 @@ func FolderTokens(tokens []int32, vocab int) []Out {
 	return []Out{{Tensor: numbers(tokens, 1)}, {Tensor: member}}
 }
 
-// numbers is a list as files have it, less step times each one's place.
+// numbers returns a list in the form that files have it: each entry minus step times its index.
 func numbers(list []int32, step int64) tensor.Tensor {
 	var data []byte
 	for i, n := range list {

@@ -1,4 +1,4 @@
-// What vLLM's speculators call the model that a head drafts for.
+// The name that vLLM's speculators use for the model that a head drafts for.
 
 package headfile
 
@@ -14,14 +14,14 @@ import (
 	"github.com/grovellm/grove/internal/hub"
 )
 
-// Verifier is the repository or folder that a folder of vLLM's speculators names for its target. It
-// is named where that is not empty; else the repository or folder that path is; else the repository
-// that the GGUF file there says it was made from. Programs load the target by it, so that a title is
-// none.
+// Verifier returns the repository or folder that a folder of vLLM's speculators names as its
+// target: named if it is not empty; otherwise the repository or folder that path is; otherwise the
+// repository from which the GGUF file there says it was made. Programs load the target by this
+// name, so a title does not do.
 func Verifier(named, path string) (string, error) {
 	if named != "" {
 		info, err := os.Stat(named)
-		folder := filepath.IsAbs(named) || err == nil && info.IsDir() // of this machine, or of the one that serves
+		folder := filepath.IsAbs(named) || err == nil && info.IsDir() // on this machine, or on the one that serves
 		if folder || isRepository(named) {
 			return named, nil
 		}
@@ -53,9 +53,9 @@ func isRepository(text string) bool {
 	return ok && n.What == "" && n.Repo == text
 }
 
-// madeFrom is the repository that a GGUF file says it was made from; empty: it does not say. A base
-// model counts where it is the only one and has the file's own name: that of a fine-tuned model is
-// another.
+// madeFrom returns the repository from which a GGUF file says it was made, or "" if it does not
+// say. A base model counts only if there is one and it has the file's own name: the base of a
+// fine-tuned model has another.
 func madeFrom(f *gguf.File) string {
 	k := ggufkeys.Of(f)
 	for _, key := range []string{"general.source.huggingface.repository", "general.source.repo_url", "general.source.url",
@@ -75,7 +75,7 @@ func madeFrom(f *gguf.File) string {
 	return base
 }
 
-// repositoryOf is the ORG/REPO of text, which may be its URL.
+// repositoryOf returns the ORG/REPO in text, which may be its URL.
 func repositoryOf(text string) string {
 	text = strings.TrimSuffix(strings.TrimPrefix(text, "https://huggingface.co/"), "/")
 	if !isRepository(text) {
@@ -84,7 +84,7 @@ func repositoryOf(text string) string {
 	return text
 }
 
-// lettersOf is a name in lower case, without what stands between its letters and digits.
+// lettersOf returns a name in lower case, with only its letters and digits.
 func lettersOf(name string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {

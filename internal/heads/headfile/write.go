@@ -19,14 +19,14 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Out is a tensor on its way into a file, under the file's name.
+// Out is a tensor to be written to a file, under the file's name for it.
 type Out struct {
 	tensor.Tensor
-	Order func(row int) int // the tensor's row that row i of the file is, or of a vector the element; nil for the same
+	Order func(row int) int // the tensor's row, or the vector's element, that row i of the file is; nil: the same
 }
 
-// encode is the tensor as the file has it: matrices as t, vectors as F32; numbers that are no
-// weights stay what they are.
+// encode returns the tensor as the file stores it: matrices as t, vectors as F32. Tensors that are
+// not weights stay as they are.
 func (o *Out) encode(t tensor.Type) (tensor.Tensor, error) {
 	x := o.Tensor
 	if len(x.Shape) < 2 {
@@ -34,7 +34,7 @@ func (o *Out) encode(t tensor.Type) (tensor.Tensor, error) {
 	} else if t == numtype.Unknown {
 		t = x.Type
 	} else if _, err := t.Size(x.Cols()); err != nil {
-		t = tensor.F32 // its rows are not whole blocks
+		t = tensor.F32 // its rows are not a whole number of blocks
 	}
 	if x.Type != t && x.Type.Decodes() {
 		values, err := x.Float32s()
@@ -48,8 +48,8 @@ func (o *Out) encode(t tensor.Type) (tensor.Tensor, error) {
 	return reshape.Reordered(x, o.Order)
 }
 
-// GGUF is the tensors of a GGUF file with the weights, which have GGUF names and rows in the order that Rope.Neighbours
-// says. tokens are those of a draft vocabulary; nil: it is the whole one.
+// GGUF returns the tensors of a GGUF file with the weights, which have GGUF names and rows in the order
+// that Rope.Neighbours says. tokens are those of a draft vocabulary; nil: of the whole vocabulary.
 func GGUF(s Shape, weights []tensor.Tensor, tokens []int32) ([]Out, error) {
 	if err := Check(s, weights, tokens, nil); err != nil {
 		return nil, err
@@ -71,10 +71,10 @@ func GGUF(s Shape, weights []tensor.Tensor, tokens []int32) ([]Out, error) {
 	return list, nil
 }
 
-// WriteGGUF writes a head that has the weights. The arguments are GGUF's. vocabulary is an open
-// file of its target, whose tokenizer llama.cpp wants in the head's; nil: the file has none, and is
-// the smaller for it. Matrices are encoded as t (F32, F16, BF16 or Q8_0; Unknown: each stays as it
-// is), vectors as F32.
+// WriteGGUF writes a head with the weights. The arguments are GGUF's. vocabulary is an open file of
+// its target, whose tokenizer llama.cpp needs in the head's file; nil: the file has none, and is
+// smaller. Matrices are encoded as t (F32, F16, BF16 or Q8_0; Unknown: each stays as it is),
+// vectors as F32.
 func WriteGGUF(path, name string, s Shape, weights []tensor.Tensor, tokens []int32, vocabulary *gguf.File,
 	t tensor.Type) error {
 	list, err := GGUF(s, weights, tokens)
@@ -101,9 +101,9 @@ func WriteGGUF(path, name string, s Shape, weights []tensor.Tensor, tokens []int
 	return w.WriteFile(path)
 }
 
-// Folder is config.json and the tensors of a folder whose matrices are to be of type typ. target is
-// nil for the layout of the kind's authors; else the folder is one of vLLM's speculators for that
-// target. The rest is as GGUF has it.
+// Folder returns config.json and the tensors of a folder whose matrices are to be of type typ. If
+// target is nil, the folder has the layout of the kind's authors, otherwise that of vLLM's
+// speculators for that target. The other arguments are GGUF's.
 func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type,
 	target *model.Config) (fields map[string]any, list []Out, err error) {
 	if _, speculators := s.Folders(); target != nil && !speculators {
@@ -139,8 +139,8 @@ func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type,
 	return fields, append(list, FolderTokens(tokens, c.Layers.Vocab)...), nil
 }
 
-// Speculator is config.json of one of vLLM's speculators for a target, around the fields of the
-// head's layers: its type and class there, and the tokens that it drafts.
+// Speculator returns config.json of one of vLLM's speculators for a target: its type and class
+// there, the number of tokens that it drafts, and the fields of the head's layers.
 func Speculator(kind, class string, tokens int, layers map[string]any, typ tensor.Type,
 	target *model.Config) (map[string]any, error) {
 	verifier, err := target.Fields(typ)
@@ -159,7 +159,7 @@ func Speculator(kind, class string, tokens int, layers map[string]any, typ tenso
 	}, nil
 }
 
-// folderTensors are the weights in their places. Parts of one tensor are joined, in the order of their columns.
+// folderTensors returns the weights in their places. Parts of one tensor are joined in the order of their columns.
 func folderTensors(s Shape, weights []tensor.Tensor, layout string) ([]Out, error) {
 	order, err := rowOrder(s.Common().Layers, s.Common().Layers.Rope.Neighbours, false)
 	if err != nil {
@@ -202,13 +202,13 @@ func folderTensors(s Shape, weights []tensor.Tensor, layout string) ([]Out, erro
 	return list, nil
 }
 
-// WriteFolder writes a head that has the weights as a folder that its authors' code reads: config.json, and
-// model.safetensors in F32. The arguments are GGUF's.
+// WriteFolder writes a head with the weights as a folder that its authors' code reads: config.json,
+// and model.safetensors in F32. The arguments are GGUF's.
 func WriteFolder(dir string, s Shape, weights []tensor.Tensor, tokens []int32) error {
 	return writeFolder(dir, s, weights, tokens, nil)
 }
 
-// WriteSpeculators is WriteFolder for vLLM, which is told the target's name and architecture.
+// WriteSpeculators is WriteFolder for vLLM, which needs the target's name and architecture.
 func WriteSpeculators(dir string, s Shape, weights []tensor.Tensor, tokens []int32, target model.Config) error {
 	return writeFolder(dir, s, weights, tokens, &target)
 }
@@ -224,8 +224,8 @@ func writeFolder(dir string, s Shape, weights []tensor.Tensor, tokens []int32, t
 	return writeOuts(dir, s.Kind().FileName(), fields, list)
 }
 
-// Missing lists what other programs want in a folder of such a head and the weights lack: its
-// target's output matrix, its embedding. speculators: the folder is to be one of vLLM's.
+// Missing lists the tensors that other programs need in a folder of such a head but the weights
+// lack: its target's output matrix, its embedding. speculators: the folder is to be one of vLLM's.
 func (k *Kind) Missing(weights []tensor.Tensor, speculators bool) (names []string) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(weights, func(t tensor.Tensor) bool { return t.Name == name })
@@ -239,15 +239,15 @@ func (k *Kind) Missing(weights []tensor.Tensor, speculators bool) (names []strin
 	return names
 }
 
-// FileName is what the weights are called in a folder that is written.
+// FileName returns the name of the weights in a folder that is written.
 func (k *Kind) FileName() string { return cmp.Or(k.File, "model") + ".safetensors" }
 
-// HasOutput reports whether weights have an output matrix.
+// HasOutput reports whether weights include an output matrix.
 func HasOutput(weights []tensor.Tensor) bool {
 	return slices.ContainsFunc(weights, func(t tensor.Tensor) bool { return t.Name == "output.weight" })
 }
 
-// writeOuts writes config.json with the fields, and the weights in F32 to a file of the name.
+// writeOuts writes config.json with the fields, and the weights in F32 to a file with the name.
 func writeOuts(dir, file string, fields map[string]any, list []Out) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -276,7 +276,7 @@ func writeOuts(dir, file string, fields map[string]any, list []Out) error {
 	return atomicfile.WriteJSON(filepath.Join(dir, "config.json"), fields)
 }
 
-// FromGGUF brings a tensor of a GGUF file of the shape's kind into the order that Rope.Neighbours says.
+// FromGGUF brings a tensor from a GGUF file of the shape's kind into the order that Rope.Neighbours says.
 func FromGGUF(s Shape, t tensor.Tensor) (tensor.Tensor, error) {
 	c := s.Common().Layers
 	order, err := rowOrder(c, s.Kind().Pairs, c.Rope.Neighbours)
@@ -286,8 +286,8 @@ func FromGGUF(s Shape, t tensor.Tensor) (tensor.Tensor, error) {
 	return reshape.Reordered(t, order(t.Name))
 }
 
-// rowOrder says how rows in one order differ from those in another: llama layers hold queries and keys in neighbouring
-// pairs, or in halves.
+// rowOrder returns how rows in one order map to those in another: llama layers store queries and
+// keys in neighbouring pairs or in halves.
 func rowOrder(c *model.Config, from, pairs bool) (func(name string) func(int) int, error) {
 	if c.Arch != "llama" || from == pairs {
 		return func(string) func(int) int { return nil }, nil
@@ -307,7 +307,7 @@ func rowOrder(c *model.Config, from, pairs bool) (func(name string) func(int) in
 	}, nil
 }
 
-// SetFactors adds the tensor that Llama 3's scaling of positions is in GGUF, where the model has it.
+// SetFactors adds the tensor that holds Llama 3's scaling of positions in GGUF, if the model has it.
 func SetFactors(w *gguf.Writer, c *model.Config) error {
 	if c.Rope.Factors == nil {
 		return nil
@@ -319,7 +319,7 @@ func SetFactors(w *gguf.Writer, c *model.Config) error {
 	return err
 }
 
-// Join is tensor.Join of parts that may be of several types: then in F32.
+// Join is tensor.Join of parts that may differ in type: then the result is F32.
 func Join(name string, parts []tensor.Tensor) (tensor.Tensor, error) {
 	for _, p := range parts {
 		if p.Type != parts[0].Type {
