@@ -8,26 +8,26 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// Config is the shape of a Falcon head, as its authors' code has it (Bestpay-inc/Falcon). Of the model.Config Arch is
-// "llama", or "qwen3" with norms of queries and keys. Vocab and Hidden are the target's; Layers
-// follow the LSTM, one in the release.
+// Config is the shape of a Falcon head, as in its authors' code (Bestpay-inc/Falcon). In
+// model.Config, Arch is "llama", or "qwen3" with norms of queries and keys. Vocab and Hidden are
+// the target's; Layers counts the layers after the LSTM, one in the release.
 type Config struct {
 	model.Config
 
 	Block     int   // k: tokens that a pass predicts, and rows of a block
-	Recurrent bool  // the LSTM goes on from row to row; else each row begins with zeros, as the release is trained
-	Taps      []int // the target's last layer alone
+	Recurrent bool  // the LSTM keeps its state between rows; otherwise each row starts from zeros, as in the release
+	Taps      []int // only the target's last layer
 
-	TargetLayers  int    // of the target the head was made for; 0: not known
-	TargetWeights string // model.Network.WeightsID of that target; empty: not known
+	TargetLayers  int    // of the target that the head was made for; 0: unknown
+	TargetWeights string // model.Network.WeightsID of that target; empty: unknown
 
-	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
+	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from scratch
 }
 
-// maxBlock bounds what a file may claim.
+// maxBlock limits Block in a file.
 const maxBlock = 16
 
-// Validate checks that the numbers make a head.
+// Validate checks that the numbers make a valid head.
 func (c *Config) Validate() error {
 	switch {
 	case c.Arch != "llama" && c.Arch != "qwen3":
@@ -45,7 +45,7 @@ func (c *Config) Validate() error {
 	return c.Config.Validate()
 }
 
-// DefaultTaps is the last layer of a target of so many.
+// DefaultTaps returns the last layer of a target with the given number of layers.
 func (*Config) DefaultTaps(layers int) []int { return []int{layers} }
 
 // Describe returns a description of the head.

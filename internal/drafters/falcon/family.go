@@ -1,4 +1,4 @@
-// The drafter's name and its options.
+// The name of the drafter, and its options.
 
 package falcon
 
@@ -11,14 +11,14 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 )
 
-// options are those of the usual tree.
+// options are those of the default tree.
 type options struct {
 	Tree string `draft:"tree" help:"dynamic, best-first, linear, fixed or dynatree, each with the options of the drafter of that name; or static: the authors' tree of 166 nodes"`
 	grow.Dynamic
 }
 
-// staticTree is the authors' tree for k = 2: the most probable children of each node, by levels.
-// The release lists 166 nodes, one of them twice; the root is one more.
+// staticTree is the authors' tree for k = 2: the most probable children of each node, level by
+// level. The release lists 166 nodes, one of them twice, without the root.
 var staticTree = grow.Static{Children: [][]int{
 	{20},
 	{10, 2, 2, 1},

@@ -14,7 +14,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// arch is the architecture of GGUF files. That of the language models called Falcon is another.
+// arch is the architecture of GGUF files. The language models called Falcon have a different one.
 const arch = "falcon-head"
 
 var kind = headfile.Kind{
@@ -32,14 +32,14 @@ func init() { headfile.Register(&kind) }
 // Kind returns the kind of Falcon heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Common points at the fields that heads of all kinds have.
+// Common points to the fields that heads of all kinds have.
 func (c *Config) Common() headfile.Common {
 	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers,
 		TargetWeights: &c.TargetWeights, TextWeights: &c.TextWeights}
 }
 
-// Open loads a head for a target, whose embedding, norm and output matrix it uses, once for all
-// drafters of the target.
+// Open loads a head for a target, whose embedding, norm and output matrix it uses. A head is loaded
+// once for all drafters of the target.
 func Open(h registry.Head, target registry.Target) (*Network, error) {
 	build := func(c Config, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
 		return NewNetwork(c, w, m)
@@ -50,15 +50,15 @@ func Open(h registry.Head, target registry.Target) (*Network, error) {
 // FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }
 
-// Keys goes through the keys of a GGUF file.
+// Keys visits the keys of a GGUF file.
 func (c *Config) Keys(k *headfile.Keys) {
 	k.Taps(c.Common())
 	k.Int(".block_size", &c.Block)
 	k.Bool(".recurrent", &c.Recurrent, false)
 }
 
-// folderConfig is what config.json says of a head beyond its layers. The last two are not in the
-// authors' files.
+// folderConfig is what config.json says of a head beyond its layers. The last two fields are not in
+// the authors' files.
 type folderConfig struct {
 	Block        int   `json:"k_mask"`
 	Recurrent    *bool `json:"lstm_recurrent"`
@@ -91,9 +91,9 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	return "", nil
 }
 
-// trained tells a matrix that has learned from one that is as PyTorch made it, uniform about zero,
-// or is zeros: its largest square is three times the mean of its squares. The authors' training has
-// no gradient for the matrices of the state before: its LSTM recurs over a batch of one.
+// trained reports whether a matrix has been trained, and is not just zeros or PyTorch's initial values.
+// Those are uniform around zero, so their largest square is three times the mean of the squares. The
+// authors' training has no gradient for the state's matrices: its LSTM recurs over a batch of one.
 func trained(x *headfile.File, name string) (bool, error) {
 	t, ok := x.Tensor(name)
 	if !ok || !t.Type.Decodes() || t.Cols() == 0 {
@@ -113,11 +113,11 @@ func trained(x *headfile.File, name string) (bool, error) {
 	return largest > 4*sum/float64(len(v)), nil
 }
 
-// The parts of PyTorch's names that stand for those of GGUF files.
+// folderNames replaces parts of GGUF names by those of PyTorch's names.
 var folderNames = strings.NewReplacer(
 	".input.weight", ".weight_ih", ".input.bias", ".bias_ih", ".state.weight", ".weight_hh", ".state.bias", ".bias_hh")
 
-// Place returns where a folder has a tensor.
+// Place returns where a folder keeps a tensor.
 func (*Config) Place(name, _ string) headfile.Place {
 	if rest, ok := strings.CutPrefix(name, "lstm."); ok {
 		layer, part, _ := strings.Cut(rest, ".")
@@ -127,8 +127,8 @@ func (*Config) Place(name, _ string) headfile.Place {
 	return headfile.Place{Name: hf}
 }
 
-// Folders reports which folders can be written: heads of attention are together as wide as the layer
-// in the authors' code.
+// Folders reports which folders can be written: in the authors' code, attention heads together are
+// as wide as the layer.
 func (c *Config) Folders() (authors, speculators bool) {
 	return c.Arch == "llama" && c.Heads*c.HeadDim == c.Hidden, false
 }
@@ -145,8 +145,8 @@ func (c *Config) FolderFields(
 	return m, "", nil
 }
 
-// Complete adds the tensors that the authors' code wants though they change nothing: zeros for the
-// state before.
+// Complete adds the tensors that the authors' code needs although they change nothing: zeros for
+// the previous state.
 func (c *Config) Complete(weights []tensor.Tensor) ([]tensor.Tensor, error) {
 	for i := range (&Network{}).LSTM {
 		for _, shape := range [][]int{{4 * c.Hidden, c.Hidden}, {4 * c.Hidden}} {

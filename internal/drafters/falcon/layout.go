@@ -2,9 +2,9 @@ package falcon
 
 import "github.com/grovellm/grove/tree"
 
-// LayOut makes t a chain of rows of text whose rows see one another within blocks of k: the first
-// at row 0, and where last is set a block that ends with the last row. The rows before that one, if
-// not a whole block, see one another.
+// LayOut makes t a chain of rows of text that see one another within blocks of k. The first block
+// starts at row 0. If last is set, one block ends with the last row; the rows before it that do not
+// fill a block see one another.
 func (c *Config) LayOut(t *tree.Tree, tokens []int32, last bool) {
 	t.ResetChain(tokens)
 	n := len(tokens)
@@ -17,7 +17,7 @@ func (c *Config) LayOut(t *tree.Tree, tokens []int32, last bool) {
 	}
 }
 
-// Branch appends a block of rows with so many tokens below a row, and returns the first.
+// Branch appends a block of rows with the given tokens below a row, and returns the first.
 func (c *Config) Branch(t *tree.Tree, row int, tokens []int32) int {
 	first := t.Len()
 	for _, token := range tokens {
@@ -27,7 +27,7 @@ func (c *Config) Branch(t *tree.Tree, row int, tokens []int32) int {
 	return first
 }
 
-// join makes rows [from, to) of a chain see those after them.
+// join lets each of rows [from, to) of a chain see the later ones.
 func (c *Config) join(t *tree.Tree, from, to int) {
 	for i := from; i < to; i++ {
 		for j := i + 1; j < to; j++ {

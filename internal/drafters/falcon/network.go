@@ -8,27 +8,27 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Network is the layers of a Falcon head, over loaded weights to serve or trained ones to train.
+// Network is the layers of a Falcon head, over loaded weights for serving or over trained ones for training.
 //
-// Row i is made of the token at place i+1 and the target's feature of place i, its last hidden
-// state after the norm. The row's state predicts the feature of place i+k, of which the target's
-// output matrix makes the logits of the token at place i+k+1:
+// Row i combines the token at place i+1 with the target's feature of place i, its last hidden state
+// after the norm. The row's state predicts the feature of place i+k, from which the target's output
+// matrix computes the logits of the token at place i+k+1:
 //
 //	g = norm(last layer)      s = LSTM(LSTM([embedding | g]))
 //	x = s + attention(s)      x += MLP(norm(x))      logits = Head·x
 //
-// Where the target has not been, the states of the block before are the features of the next.
+// Beyond the target's features, the states of one block are the features of the next.
 type Network struct {
 	Config
 	LSTM   [2]nn.LSTM
-	Blocks []nn.Block // the first has no norm before its attention
-	GNorm  nn.Norm    // of the feature: the target's own last
+	Blocks []nn.Block // the first has no norm before attention
+	GNorm  nn.Norm    // of the feature: the target's last norm
 
 	headfile.Ends
 }
 
-// NewNetwork builds the head that c describes, for a target of which it uses what it has not of its
-// own. Weights bear the names of GGUF files.
+// NewNetwork builds the head that c describes for a target, whose tensors it uses where it has none
+// of its own. The weights have GGUF names.
 func NewNetwork(c Config, w model.Weights, target *model.Network) (*Network, error) {
 	if err := headfile.CheckWeights(&c, w, nil); err != nil {
 		return nil, err
@@ -64,20 +64,20 @@ type Buffers struct {
 	projs                   [2]nn.Proj
 }
 
-// Order is which row comes before each, for the LSTM of a head that recurs. Its slices are kept
-// until the next Set.
+// Order is the order of rows for the LSTM of a recurrent head: which row precedes each. Its slices
+// are kept until the next Set.
 type Order struct {
 	nn.Recurrence
-	carry [][]float32 // states of rows carried in
-	rows  []int32     // of each row in the order of steps, its number in the pass
+	carry [][]float32 // states from earlier passes
+	rows  []int32     // of each row in the order of steps, its index in the pass
 	place []int32     // of each row of the pass, its row in h and c
-	steps []int32     // of each row of the pass
+	steps []int32     // of each row of the pass, its step
 
 	h, c [2]nn.Mat
 }
 
-// Set says that before[i] is the number of the row before row i, less than i, or -1-k for the k-th
-// of those carried in, whose states State gave; nil is a state of zeros.
+// Set sets the order. before[i] is the index of the row that precedes row i, which is less than i,
+// or -1-k for the k-th carried state, as State returned it. A nil state is zeros.
 func (o *Order) Set(before []int32, carry [][]float32) {
 	o.Carried, o.carry = len(carry), carry
 	o.steps = o.steps[:0]
@@ -93,7 +93,7 @@ func (o *Order) Set(before []int32, carry [][]float32) {
 		o.steps = append(o.steps, step)
 		last = max(last, step)
 	}
-	o.place = append(o.place[:0], before...) // of the right length
+	o.place = append(o.place[:0], before...) // sets the length
 	for step := range last + 1 {
 		for i, s := range o.steps {
 			if s != step {
@@ -111,8 +111,8 @@ func (o *Order) Set(before []int32, carry [][]float32) {
 	}
 }
 
-// State appends the LSTM's state of a row of the last pass to dst: what the rows after it begin
-// with.
+// State appends the LSTM's state of a row of the last pass to dst: the initial state of the rows
+// after it.
 func (o *Order) State(dst []float32, row int) []float32 {
 	for i := range o.h {
 		dst = append(append(dst, o.h[i].Row(int(o.place[row]))...), o.c[i].Row(int(o.place[row]))...)
@@ -120,13 +120,13 @@ func (o *Order) State(dst []float32, row int) []float32 {
 	return dst
 }
 
-// Features makes the features of places of the text, g (rows × Hidden), of the target's taps there
-// (rows × Hidden).
+// Features computes the features g (rows × Hidden) of places of the text from the target's taps
+// there (rows × Hidden).
 func (n *Network) Features(e *nn.Exec, taps, g nn.Mat) { e.Normalise(&n.GNorm, taps, g) }
 
-// Run computes rows of a forest. Of each its token and its feature are given, g (rows × Hidden);
-// its state is left in x (rows × Hidden), of which Head makes logits. o is the order of a head that
-// recurs, else nil.
+// Run computes rows of a forest from their tokens and their features g (rows × Hidden). It leaves
+// their states in x (rows × Hidden), from which Head computes logits. o is the order of a recurrent
+// head, otherwise nil.
 func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, g nn.Mat, o *Order, x nn.Mat, m *Buffers) {
 	e.Hold()
 	s := n.recur(e, tokens, g, o, m)
@@ -139,8 +139,8 @@ func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, g nn.Mat, o *Ord
 	e.Release()
 }
 
-// Keep leaves in the forest's caches what Run does, for rows of whose states nothing is wanted: of
-// a head of one layer that is keys and values alone.
+// Keep writes to the forest's caches what Run does, for rows whose states are not needed: in a head
+// of one layer, only keys and values.
 func (n *Network) Keep(e *nn.Exec, f *nn.Forest, tokens []int32, g nn.Mat, o *Order, m *Buffers) {
 	if n.Layers > 1 {
 		n.Run(e, f, tokens, g, o, e.Mat(&m.kv, g.Rows, g.Cols), m)
@@ -159,7 +159,7 @@ func (n *Network) Keep(e *nn.Exec, f *nn.Forest, tokens []int32, g nn.Mat, o *Or
 	e.Release()
 }
 
-// recur runs the LSTM, and returns its states.
+// recur runs the LSTM and returns its states.
 func (n *Network) recur(e *nn.Exec, tokens []int32, g nn.Mat, o *Order, m *Buffers) nn.Mat {
 	rows, carried := len(tokens), 0
 	var r *nn.Recurrence

@@ -1,4 +1,4 @@
-// Rows of text and of blocks, for package grow: where the features of each come from, and what is
+// Rows of text and of blocks for package grow: where the features of each come from, and what is
 // kept of a sequence.
 
 package falcon
@@ -16,8 +16,8 @@ import (
 )
 
 // rows computes rows of a head. A node of a draft whose depth is a multiple of k begins a block:
-// the rows of the last k tokens of its path, with the states of the block before as features. What
-// follows the nodes below, up to the next multiple, the other rows of that block say.
+// the rows of the last k tokens of its path, with the states of the block before as features. The
+// other rows of that block predict what follows the nodes below, up to the next multiple.
 type rows struct {
 	n     *Network
 	exec  *nn.Exec
@@ -27,46 +27,46 @@ type rows struct {
 	laid   []grow.Rows
 	forest nn.Forest
 	tokens []int32
-	before []int32     // of a head that recurs, of each row: see Order.Set
+	before []int32     // of each row of a recurrent head: see Order.Set
 	carry  [][]float32 // the same
 	order  Order
 	taps   nn.Buffer
 	g      nn.Buffer // features of all rows
 	bufs   Buffers
-	passes []*pass // of a draft
-	step   int     // of the draft, whose first pass is 0
+	passes []*pass // of the current draft
+	step   int     // of the draft; its first pass is 0
 }
 
-// pass is the memory of one pass, which lasts as long as the draft.
+// pass is the memory of one pass. It lasts as long as the draft.
 type pass struct {
 	x, memory, asked nn.Buffer
 	logits           output.Logits
 }
 
-// text is what a draft keeps of a sequence beside its cache.
+// text is what a draft keeps of a sequence in addition to its cache.
 type text struct {
-	tree   tree.Tree   // rows: those of text that are not in the cache, then those of blocks
+	tree   tree.Tree   // rows: first those of text that are not in the cache, then those of blocks
 	state  [][]float32 // of each row
-	memory [][]float32 // of each row of a head that recurs: the LSTM's state
-	logits []logitsAt  // of each row; none: not computed yet
-	row    []int32     // of each node of the draft, the row that says what follows it
-	slot   []int32     // of each node of the draft, that row's number in its block
+	memory [][]float32 // of each row of a recurrent head: the LSTM's state
+	logits []logitsAt  // of each row; zero: not computed yet
+	row    []int32     // of each node of the draft, the row that predicts what follows it
+	slot   []int32     // of each node of the draft, the index of that row in its block
 	path   []int32
 
-	from  int // rows of earlier passes
-	first int // the number in the pass of the first row after those
-	asked int // with shortlists, the first of the logits of the nodes asked for
+	from  int // number of rows of earlier passes
+	first int // index in the pass of the first row after those
+	asked int // with shortlists, index of the first logits of the requested nodes
 
 	kept, next memory
 }
 
-// logitsAt is where the logits of a row are.
+// logitsAt locates the logits of a row.
 type logitsAt struct {
 	pass   *pass
 	number int
 }
 
-// memory is the LSTM's state after the rows that are in the cache up to a position.
+// memory is the LSTM's state after the rows in the cache up to a position.
 type memory struct {
 	at    int
 	state []float32
@@ -88,19 +88,19 @@ func (r *rows) NewText() *grow.Text {
 	return &grow.Text{Text: sequence.NewText(o, r.pages.NewCache()), More: new(text)}
 }
 
-// Keeps: a drafted row is made of the head's own states, that of a committed token of the target's.
+// Keeps is false: a drafted row comes from the head's own states, a committed token's row from the target's.
 func (r *rows) Keeps() bool { return false }
 
-// Known: rows of one block come with one another.
+// Known reports whether a row came with its children's candidates, as the rows of a block do except the last.
 func (r *rows) Known(t *grow.Text, row int32) bool {
 	return int(t.More.(*text).slot[row])+1 < r.n.Block
 }
 
-// RouterInput is nil: routers are of EAGLE heads.
+// RouterInput is nil: only EAGLE heads have routers.
 func (r *rows) RouterInput(int, int, bool) []float32 { return nil }
 func (r *rows) Follow([]par.Phase)                   {}
 
-// Prepare lays out the rows, and makes their features.
+// Prepare lays out the rows and computes their features.
 func (r *rows) Prepare(laid []grow.Rows) {
 	r.laid = laid
 	r.forest.Reset()
@@ -108,7 +108,7 @@ func (r *rows) Prepare(laid []grow.Rows) {
 	r.before = r.before[:0]
 	r.carry = r.carry[:0]
 	r.step++
-	if len(laid) == 0 || laid[0].From == 0 { // drafts that are made together begin together
+	if len(laid) == 0 || laid[0].From == 0 { // drafts that are made together start together
 		r.step = 0
 	}
 	known := 0
@@ -146,14 +146,14 @@ func (r *rows) Prepare(laid []grow.Rows) {
 	}
 }
 
-// begin lays out the rows of text that are not in the cache, the last k of them a block that drafts
-// where something is asked.
+// begin lays out the rows of text that are not in the cache. If any logits are requested, the last
+// k of them are a block that drafts.
 func (r *rows) begin(l *grow.Rows, t *text) {
 	n, k := l.Known, r.n.Block
 	t.from = 0
 	r.n.LayOut(&t.tree, l.Tree.Token[:n], len(l.Asked) > 0)
 	t.row, t.slot = t.row[:0], t.slot[:0]
-	for node := range n { // of which the last is the root
+	for node := range n { // the last one is the root
 		t.row, t.slot = append(t.row, int32(max(n-k, 0))), append(t.slot, int32(min(node+1-n, 0)))
 	}
 	t.state = t.state[:0]
@@ -175,7 +175,7 @@ func (r *rows) begin(l *grow.Rows, t *text) {
 	}
 }
 
-// follow notes that the next row of the pass comes after one of an earlier pass, whose LSTM state
+// follow records that the next row of the pass follows a row of an earlier pass, whose LSTM state
 // is given.
 func (r *rows) follow(state []float32) {
 	if len(state) == 0 {
@@ -185,8 +185,8 @@ func (r *rows) follow(state []float32) {
 	r.carry = append(r.carry, state)
 }
 
-// extend gives a node of the draft the row that says what follows it: the next of the block, or the
-// first of a new one.
+// extend assigns a node of the draft the row that predicts what follows it: the next row of the
+// block, or the first row of a new one.
 func (r *rows) extend(l *grow.Rows, t *text, node int) {
 	k, parent := r.n.Block, l.Tree.Parent[node]
 	row, slot := t.row[parent]+1, t.slot[parent]+1
@@ -208,7 +208,7 @@ func (r *rows) extend(l *grow.Rows, t *text, node int) {
 	t.row, t.slot = append(t.row, row), append(t.slot, slot)
 }
 
-// above is the row whose state is the feature of a row of a block: k rows up the path.
+// above returns the row whose state is the feature of a row of a block: k rows up the path.
 func (r *rows) above(t *text, row int) int {
 	for range r.n.Block {
 		row = int(t.tree.Parent[row])
@@ -216,8 +216,8 @@ func (r *rows) above(t *text, row int) int {
 	return row
 }
 
-// Run computes the rows that were prepared. Logits are made of all rows of a block at once, where
-// they are of all tokens.
+// Run computes the rows that were prepared. If logits cover all tokens, those of all rows of a
+// block are computed at once.
 func (r *rows) Run(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		for i := range r.laid {
@@ -278,8 +278,7 @@ func (r *rows) compute(p *pass) {
 	}
 }
 
-// head makes logits: of the new rows that predict, or of the nodes asked for where those have
-// shortlists.
+// head computes logits: of the new rows that predict, or, with shortlists, of the requested nodes.
 func (r *rows) head(p *pass) {
 	p.logits.Reset()
 	wanted := 0
@@ -312,7 +311,7 @@ func (r *rows) head(p *pass) {
 	}
 }
 
-// Logits are those of what follows the k-th asked node of the i-th sequence.
+// Logits returns the logits of what follows the i-th sequence's k-th requested node.
 func (r *rows) Logits(i, k int) []float32 {
 	l, t := &r.laid[i], r.laid[i].Text.More.(*text)
 	if l.Lists != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// Config is the shape of a layer for multi-token prediction, as a model brings one: that of an
-// EAGLE head of version eagle.Native. StateFirst tells MiMo's layers from Qwen's, GLM's and DeepSeek's.
+// Config is the shape of a layer for multi-token prediction as a model includes it: that of an EAGLE head
+// of version eagle.Native. StateFirst distinguishes MiMo's layers from Qwen's, GLM's and DeepSeek's.
 type Config struct{ eagle.Config }
 
-// behind is the shape of the layers behind a model's, whose kind is m's.
+// behind returns the shape of the layer that follows the layers of a model with configuration m.
 func behind(m model.Config) Config {
 	return Config{eagle.Config{Config: m.Behind(), Version: eagle.Native, DraftVocab: m.Vocab, TargetLayers: m.Layers}}
 }
 
-// Validate checks that the numbers make such a layer.
+// Validate checks that the numbers make a valid layer.
 func (c *Config) Validate() error {
 	switch {
 	case c.Version != eagle.Native:

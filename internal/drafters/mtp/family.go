@@ -1,8 +1,8 @@
 // Package mtp drafts with the layer for multi-token prediction (MTP) that a model was trained with:
-// MiMo's, Qwen's, GLM's and DeepSeek's, in the model's own file or alone, or one that was trained for
-// a model without.
-// The layer is an EAGLE head of version eagle.Native (package eagle), applied to its own states at
-// every further depth, and grows trees as EAGLE heads do.
+// MiMo's, Qwen's, GLM's and DeepSeek's, in the model's own file or in a separate one, or a layer
+// that was trained for a model without one. The layer is an EAGLE head of version eagle.Native
+// (package eagle). It is applied to its own states at every further depth, and grows trees as EAGLE
+// heads do.
 package mtp
 
 import (

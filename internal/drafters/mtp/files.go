@@ -1,5 +1,5 @@
-// Heads in files of their own: GGUF of architecture mtp, which is grove's, and folders with Qwen's or MiMo's names.
-// Folders of vLLM's speculators are read as the target's: see inside.go.
+// Heads in files of their own: GGUF of architecture mtp, which is grove's own, and folders with
+// Qwen's or MiMo's names. Folders of vLLM's speculators are read like the target's: see inside.go.
 
 package mtp
 
@@ -15,7 +15,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// arch is the architecture of GGUF files with a head alone.
+// arch is the architecture of GGUF files that have only a head.
 const arch = "mtp"
 
 var kind = headfile.Kind{
@@ -34,8 +34,8 @@ func init() { headfile.Register(&kind) }
 // Kind returns the kind of MTP heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// NewNetwork builds the head that c describes. It uses the target's tensors where it has none of its
-// own. tokens are those of a draft vocabulary, nil if it is the whole one.
+// NewNetwork builds the head that c describes. It uses the target's tensors where the head has none
+// of its own. tokens are those of a draft vocabulary; nil means the whole vocabulary.
 func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*eagle.Network, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	return n, nil
 }
 
-// As is the shape of a head that is an EAGLE head's.
+// As returns the shape of a head that is stored as an EAGLE head.
 func As(c eagle.Config) headfile.Shape { return &Config{c} }
 
 // Open loads a head for a target, once for all drafters of the target.
@@ -59,7 +59,7 @@ func Open(h registry.Head, target registry.Target) (*eagle.Network, error) {
 // FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }
 
-// Keys goes through the keys of a GGUF file.
+// Keys visits the keys of a GGUF file.
 func (c *Config) Keys(k *headfile.Keys) {
 	if k.Reading() {
 		c.DraftVocab = c.Vocab
@@ -73,7 +73,7 @@ func (*Config) Foreign() string {
 	return "llama.cpp runs MTP layers of the models that it knows with one"
 }
 
-// besides returns the tensors other than the layer's, by their names in GGUF files.
+// besides returns the tensors other than the layer's: their names in folders by their names in GGUF files.
 func besides(names model.AheadNames) map[string]string {
 	return map[string]string{
 		eagle.NativeFuse + ".weight": names.Fuse,
@@ -83,7 +83,7 @@ func besides(names model.AheadNames) map[string]string {
 	}
 }
 
-// Place is where a folder of a head alone has a tensor; layout is how its names begin: Qwen's, MiMo's, speculators'.
+// Place returns where a folder of only a head has a tensor. layout is its names' prefix: Qwen's, MiMo's, speculators'.
 func (*Config) Place(name, layout string) headfile.Place {
 	names := model.MiMoAhead
 	if layout == model.QwenAhead.Start {
@@ -99,13 +99,13 @@ func (*Config) Place(name, layout string) headfile.Place {
 	return headfile.Place{Name: layout + hf}
 }
 
-// folderConfig is what config.json of a head alone says beyond its layer.
+// folderConfig is what config.json of a folder of only a head says beyond the head's layer.
 type folderConfig struct {
 	TargetLayers int  `json:"num_target_layers"`
 	DraftVocab   *int `json:"draft_vocab_size"`
 }
 
-// ReadFolder reads the shape from config.json of an open folder of a head alone.
+// ReadFolder reads the shape from config.json of an open folder of only a head.
 func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	for _, layout = range []string{model.QwenAhead.Start, model.MiMoAhead.Start} {
 		if x.Has(c.Place(eagle.NativeFuse+".weight", layout).Name) {
@@ -133,7 +133,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	return layout, nil
 }
 
-// Folders reports which folders can be written: with Qwen's names or MiMo's, and for speculators only Qwen 3's layers.
+// Folders reports which folders can be written: with Qwen's or MiMo's names, and for speculators only Qwen 3's layers.
 func (c *Config) Folders() (authors, speculators bool) {
 	return true, c.Arch == "qwen3" && !c.StateFirst && c.DraftVocab == c.Vocab
 }

@@ -1,6 +1,6 @@
 // Heads in the files of their targets: GGUF with llama.cpp's nextn tensors, and folders with
-// Qwen's, MiMo's or DeepSeek's names. Folders of vLLM's speculators have the layer alone (FastMTP), and the target's
-// configuration.
+// Qwen's, MiMo's or DeepSeek's names. Folders of vLLM's speculators (FastMTP) have only the layer,
+// and the target's configuration.
 
 package mtp
 
@@ -19,8 +19,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// ReadInside reads the layer behind a target's. A GGUF file does not say the order of its inputs:
-// it is MiMo's where the layers are Qwen 2's, as MiMo's are, and else Qwen's.
+// ReadInside reads the layer that follows the target's. A GGUF file does not give the order of the
+// layer's inputs: it is MiMo's if the layers are Qwen 2's, as MiMo's are, and otherwise Qwen's.
 func (c *Config) ReadInside(x *headfile.File) (weights []tensor.Tensor, err error) {
 	var target model.Config
 	stateFirst := false
@@ -51,7 +51,7 @@ func (c *Config) ReadInside(x *headfile.File) (weights []tensor.Tensor, err erro
 	return weights, nil
 }
 
-// Like reports whether a file has the layer alone, as its target's would have it.
+// Like reports whether a file has only the layer, in the form that its target's file would have it.
 func (*Config) Like(x *headfile.File) bool {
 	if x.GGUF != nil {
 		return model.AheadAlone(x.GGUF)
@@ -59,7 +59,7 @@ func (*Config) Like(x *headfile.File) bool {
 	return x.Has(model.SpeculatorsAhead.Start + model.SpeculatorsAhead.Fuse + ".weight")
 }
 
-// folderTarget is the target of a folder, or what a folder of the layer alone says of it.
+// folderTarget returns the target of a folder, or what a folder of only the layer says of the target.
 func folderTarget(x *headfile.File) (target model.Config, err error) {
 	if x.Target != nil {
 		return *x.Target, nil
@@ -69,7 +69,7 @@ func folderTarget(x *headfile.File) (target model.Config, err error) {
 	return target, err
 }
 
-// readTarget is what a GGUF file says of the target. It may have the layer alone.
+// readTarget returns what a GGUF file says of the target. The file may have only the layer.
 func readTarget(x *headfile.File) (target model.Config, err error) {
 	name, _ := gguf.Get[string](x.GGUF, "general.architecture")
 	if !model.Runs(name) {
@@ -85,7 +85,7 @@ func readTarget(x *headfile.File) (target model.Config, err error) {
 	return target, err
 }
 
-// fromGGUF is the tensors of layer from, as layer 0.
+// fromGGUF returns the tensors of layer from, as layer 0.
 func fromGGUF(x *headfile.File, from int) (weights []tensor.Tensor, err error) {
 	for _, info := range x.GGUF.Tensors {
 		part, ok := strings.CutPrefix(info.Name, fmt.Sprintf("blk.%d.", from))
@@ -96,7 +96,7 @@ func fromGGUF(x *headfile.File, from int) (weights []tensor.Tensor, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if part == "ffn_gate_inp_shexp.weight" { // a row
+		if part == "ffn_gate_inp_shexp.weight" { // a single row
 			t.Shape = []int{1, t.Elements()}
 		}
 		if weights, err = add(weights, x, t, part); err != nil {
@@ -106,7 +106,7 @@ func fromGGUF(x *headfile.File, from int) (weights []tensor.Tensor, err error) {
 	return weights, nil
 }
 
-// fromFolder is the tensors of the first layer behind the target's.
+// fromFolder returns the tensors of the first layer after the target's.
 func fromFolder(x *headfile.File, target *model.Config) (weights []tensor.Tensor, stateFirst bool, err error) {
 	names, ok := target.AheadIn(x.Folder)
 	if !ok {
@@ -138,7 +138,7 @@ func fromFolder(x *headfile.File, target *model.Config) (weights []tensor.Tensor
 			}
 			layer, part, _ := strings.Cut(strings.TrimPrefix(p.Name, "blk."), ".")
 			if layer != strconv.Itoa(target.Layers) {
-				t.Name = "blk.1." + part + ending // Nemotron's second
+				t.Name = "blk.1." + part + ending // the second layer of Nemotron's head
 				weights = append(weights, t)
 			} else if weights, err = add(weights, x, t, part+ending); err != nil {
 				return nil, false, err
@@ -176,8 +176,8 @@ func add(weights []tensor.Tensor, x *headfile.File, t tensor.Tensor, part string
 	return append(weights, t), nil
 }
 
-// alike reports whether two tables are one, by some of their rows. Published layers have copies of
-// their target's; those that were trained apart differ in all rows.
+// alike compares some rows of two tables to tell whether they are the same. Published layers have
+// copies of their target's tables; tables that were trained separately differ in all rows.
 func alike(a, b tensor.Tensor) (bool, error) {
 	const rows = 64
 	if a.Type != b.Type || a.Rows() != b.Rows() || a.RowBytes() != b.RowBytes() {

@@ -1,4 +1,4 @@
-// Learning while serving: the head as package learn trains it.
+// Learning while serving: the head in the form that package learn trains.
 
 package peagle
 
@@ -37,7 +37,7 @@ func (h trainable) Shape() headfile.Shape {
 	return &c
 }
 
-// Run lays the texts out as chains of entries, with the mask rows of each round below the entry of
+// Run lays out the texts as chains of entries, with the mask rows of each round below the entry of
 // its root.
 func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
 	n, taps := h.Network, b.Taps()
@@ -45,7 +45,7 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 	var entries, from, wanted []int32
 	pages := n.Base.Pages()
 	for i, l := range b.Examples {
-		t, cache := new(tree.Tree), pages.NewCache() // a tape reads them until it has run backward
+		t, cache := new(tree.Tree), pages.NewCache() // a tape reads them until its backward pass is done
 		text, start := l.Tokens[1:], len(from)
 		t.ResetChain(text)
 		for range text {
@@ -55,7 +55,7 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 		for _, number := range b.Rounds[i] {
 			r := &l.Rounds[number]
 			if r.Root == 0 {
-				continue // there is no entry of the root
+				continue // the root has no entry
 			}
 			row := start + r.Root - 1
 			for step := 1; step <= min(r.Looked, n.Depths); step++ {

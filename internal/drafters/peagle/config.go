@@ -8,19 +8,19 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Config is the shape of a P-EAGLE head: EAGLE-3's, and what its mask rows are made of.
+// Config is the shape of a P-EAGLE head: EAGLE-3's, and what its mask rows consist of.
 type Config struct {
 	eagle.Config
 
-	Depths int   // tokens that one pass drafts: the entry's row and Depths−1 mask rows
-	Mask   int32 // the token whose embedding the mask rows have
-	Masks  int   // 0: all mask rows have that embedding (P-EAGLE); Depths−1: each has one of its own (ParallelSpec)
+	Depths int   // tokens that one pass drafts: from the entry's row and Depths−1 mask rows
+	Mask   int32 // the token whose embedding the mask rows use
+	Masks  int   // 0: all mask rows use that embedding (P-EAGLE); Depths−1: each has its own (ParallelSpec)
 }
 
-// maxDepths bounds what a file may claim.
+// maxDepths limits Depths in a file.
 const maxDepths = 1 << 10
 
-// Validate checks that the numbers make a head.
+// Validate checks that the numbers make a valid head.
 func (c *Config) Validate() error {
 	switch {
 	case c.Version != 3:
@@ -35,7 +35,7 @@ func (c *Config) Validate() error {
 	return c.Config.Validate()
 }
 
-// method is the paper whose head this is.
+// method returns the name of the paper's method that the head implements.
 func (c *Config) method() string {
 	if c.Masks > 0 {
 		return "ParallelSpec"
@@ -57,13 +57,13 @@ func (c *Config) Draw(rng *rand.Rand, drafter string, unit int) {
 	}
 }
 
-// LayOut makes t a block of so many rows: an anchor's entry, and mask rows below it.
+// LayOut makes t a block of the given number of rows: an anchor's entry, and mask rows below it.
 func (c *Config) LayOut(t *tree.Tree, anchor int32, rows int) {
 	t.Reset(anchor)
 	c.Branch(t, 0, rows-1)
 }
 
-// Branch appends a chain of so many mask rows to t, below the node of an entry.
+// Branch appends a chain of the given number of mask rows to t, below the node of an entry.
 func (c *Config) Branch(t *tree.Tree, entry, rows int) {
 	for range rows {
 		entry = t.AppendApart(entry, c.Mask)

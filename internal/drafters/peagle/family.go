@@ -1,4 +1,4 @@
-// The drafters' names.
+// The names of the drafters.
 
 package peagle
 
@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 )
 
-// Options of the drafters. They take no dynaspec, whose router reads the state of a node's parent:
-// one pass has states of depths alone.
+// Options of the drafters. There is no dynaspec among them: its router reads the state of a node's
+// parent, but one pass gives only one state for each depth.
 type Options struct {
 	Tree  string `draft:"tree" help:"ddtree, accum-logp or chain"`
 	Width int    `draft:"width" help:"maximum children of a node (0 to 1024); 0: no limit with ddtree, otherwise 7"`

@@ -1,6 +1,6 @@
-// Heads in files: GGUF in the likeness of llama.cpp's eagle3, and the Hugging Face folders of
-// vLLM's speculators and of vLLM itself, which describe the layer apart or not, and name the mask
-// token in several ways.
+// Heads in files: GGUF modelled on llama.cpp's eagle3, and the Hugging Face folders of vLLM's
+// speculators and of vLLM itself. Folders may or may not describe the layer separately, and name
+// the mask token in several ways.
 
 package peagle
 
@@ -39,8 +39,8 @@ func init() { headfile.Register(&kind) }
 // Kind returns the kind of P-EAGLE heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Open loads a head for a target, of which it uses what it has not of its own. A head is loaded
-// once for all drafters of a target.
+// Open loads a head for a target, whose tensors it uses where it has none of its own. A head is
+// loaded once for all drafters of a target.
 func Open(h registry.Head, target registry.Target) (*Network, error) {
 	return headfile.Load(h, &kind, target, NewNetwork)
 }
@@ -48,7 +48,7 @@ func Open(h registry.Head, target registry.Target) (*Network, error) {
 // FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }
 
-// Keys goes through the keys of a GGUF file.
+// Keys visits the keys of a GGUF file.
 func (c *Config) Keys(k *headfile.Keys) {
 	c.Config.Keys(k)
 	k.Int(".depths", &c.Depths)
@@ -66,7 +66,7 @@ func (c *Config) Keys(k *headfile.Keys) {
 // Foreign says why llama.cpp does not run the head.
 func (*Config) Foreign() string { return "llama.cpp has no P-EAGLE" }
 
-// usualDepths are those of a folder that does not say how many tokens a pass drafts.
+// usualDepths is the depth of a folder that does not say how many tokens a pass drafts.
 const usualDepths = 8
 
 // folderConfig is what config.json says of the blocks.
@@ -108,7 +108,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	return layout, nil
 }
 
-// Place returns where a folder has a tensor.
+// Place returns where a folder keeps a tensor.
 func (c *Config) Place(name, layout string) headfile.Place {
 	if name == maskHidden+".weight" {
 		return headfile.Place{Name: maskHidden, Ones: 1}
@@ -116,11 +116,11 @@ func (c *Config) Place(name, layout string) headfile.Place {
 	return c.Config.Place(name, layout)
 }
 
-// Folders reports which folders can be written: vLLM's speculators, for heads without mask embeddings
-// of their own.
+// Folders reports which folders can be written: vLLM's speculators, for heads whose mask rows have
+// no embeddings of their own.
 func (c *Config) Folders() (authors, speculators bool) { return false, c.Masks == 0 }
 
-// VLLM is headfile.VLLM's. It drops the norms of EAGLE-3.1 from such heads.
+// VLLM implements headfile.VLLM. vLLM ignores the norms of EAGLE-3.1 in such heads.
 func (c *Config) VLLM() (method string, tokens, most int) {
 	if method, _, _ := c.Config.VLLM(); method == "" || c.Masks > 0 || c.FCNorm || c.NormOutput {
 		return "", 0, 0
@@ -128,7 +128,7 @@ func (c *Config) VLLM() (method string, tokens, most int) {
 	return "eagle3", min(c.Depths, 5), c.Depths
 }
 
-// Parallel is headfile.Parallel's.
+// Parallel implements headfile.Parallel.
 func (*Config) Parallel() bool { return true }
 
 // FolderFields returns the fields of config.json.

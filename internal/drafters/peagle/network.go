@@ -7,24 +7,24 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Network is the layers of a head, over loaded weights to serve or trained ones to train.
+// Network is the layers of a head, over loaded weights for serving or over trained ones for training.
 //
-// Its text is EAGLE-3's entries: of a token its embedding, and the feature of the token before it.
-// Below an entry hang mask rows, at the places after it: of the mask token its embedding, and the
-// feature that fc makes of MaskHidden, which stands for the taps there. Row d of such a block, the
-// entry's first, gives the token d+1 places after the entry's.
+// Its text consists of EAGLE-3's entries: a token's embedding, with the feature of the token before
+// it. Below an entry hang mask rows, one for each place after it: the mask token's embedding, with
+// the feature that fc makes of MaskHidden, which replaces the taps there. Row d of such a block
+// (the entry's is row 0) gives the token d+1 places after the entry's.
 type Network struct {
 	Config
 	Base *eagle.Network // EAGLE-3's layers
 
 	MaskHidden nn.Table // one row, as wide as the taps
-	MaskEmbed  nn.Table // Config.Masks rows; nil: there are none
+	MaskEmbed  nn.Table // Config.Masks rows; nil: none
 
 	mask []int32 // Config.Mask
 }
 
-// NewNetwork builds the head that c describes, for a target of which it uses what it has not of its
-// own. tokens are those of a draft vocabulary, nil where it is the whole one.
+// NewNetwork builds the head that c describes. It uses the target's tensors where the head has none
+// of its own. tokens are those of a draft vocabulary; nil means the whole vocabulary.
 func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	return n, n.tensors().Load(w)
 }
 
-// layOut is a network without weights.
+// layOut returns a network without weights.
 func layOut(c Config) *Network {
 	return &Network{Config: c, Base: eagle.LayOut(c.Config), mask: []int32{c.Mask}}
 }
@@ -42,7 +42,7 @@ func layOut(c Config) *Network {
 // Parts lists the tensors of a head.
 func (c *Config) Parts() headfile.Parts { return layOut(*c).tensors() }
 
-// Names of what mask rows are made of.
+// Names of the tensors of mask rows.
 const (
 	maskHidden = "mask_hidden"
 	maskEmbed  = "mask_embd"
@@ -60,12 +60,12 @@ func (n *Network) tensors() headfile.Parts {
 // Buffers is the activation memory of a head.
 type Buffers struct {
 	inputs, features, embeds, rows, fused nn.Buffer
-	feature                               []int32 // of each row, among the fused ones
+	feature                               []int32 // of each row, its index among the fused ones
 	base                                  eagle.Buffers
 }
 
-// Read leaves keys and values of entries in the forest's caches, pending: tokens, and the taps of
-// the token before each.
+// Read writes the keys and values of pending entries to the forest's caches. The entries are
+// tokens, each with the taps of the token before it.
 func (n *Network) Read(e *nn.Exec, f *nn.Forest, tokens []int32, taps nn.Mat, m *Buffers) {
 	g := e.Mat(&m.features, taps.Rows, n.Hidden)
 	e.Hold()
@@ -75,15 +75,15 @@ func (n *Network) Read(e *nn.Exec, f *nn.Forest, tokens []int32, taps nn.Mat, m 
 }
 
 // Run computes rows of a forest and leaves their states in x (rows × Hidden). entries and taps
-// (entries × Width) are what the entries among the rows are made of. from says what each row is:
-// the number of its entry, or of the d-th mask row of a block len(entries)+d−1. It lasts as long as
-// a tape.
+// (entries × Width) are the inputs of those rows that are entries. from identifies each row: the
+// index of its entry, or len(entries)+d−1 for the d-th mask row of a block. It must stay valid as
+// long as a tape.
 func (n *Network) Run(e *nn.Exec, f *nn.Forest, entries []int32, taps nn.Mat, from []int32, x nn.Mat, m *Buffers) {
 	embed, g := n.inputs(e, entries, taps, from, m)
 	n.Base.RunInputs(e, f, embed, g, x, &m.base)
 }
 
-// inputs are the embeddings and features of Run's rows.
+// inputs returns the embeddings and features of Run's rows.
 func (n *Network) inputs(e *nn.Exec, entries []int32, taps nn.Mat, from []int32, m *Buffers) (embed, g nn.Mat) {
 	count, last := len(entries), int32(len(entries))
 	inputs := e.Mat(&m.inputs, count+1, n.Width())
@@ -110,7 +110,7 @@ func (n *Network) inputs(e *nn.Exec, entries []int32, taps nn.Mat, from []int32,
 	return embed, g
 }
 
-// first and numbers are rows of a table.
+// first and numbers are indices of rows of a table.
 var first, numbers = []int32{0}, func() (list []int32) {
 	for i := range int32(maxDepths) {
 		list = append(list, i)

@@ -1,10 +1,10 @@
-// Package peagle drafts with a P-EAGLE head: EAGLE-3's layers, of which one pass gives the next
-// tokens at once. Where the target has not been, mask rows stand for token and feature (arXiv
-// 2602.01469). ParallelSpec's reading (arXiv 2410.05589) has an embedding for each mask row. Trees
-// are made of the distributions as of a block head's (package onepass).
+// Package peagle drafts with a P-EAGLE head (arXiv 2602.01469): EAGLE-3's layers, of which one pass
+// gives the next tokens at once. Mask rows replace the tokens and features that the target has not
+// computed yet. In the ParallelSpec variant (arXiv 2410.05589) each mask row has its own embedding.
+// Trees are built from the distributions as with a block head (package onepass).
 //
-// The entry of the last committed token is computed again when the next is committed, as one of the
-// text.
+// The entry of the last committed token is computed again, as part of the text, when the next token
+// is committed.
 package peagle
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// drafter is package onepass's over blocks of a head.
+// drafter is package onepass's drafter over the blocks of a head.
 type drafter struct {
 	*onepass.Drafter
 	blocks *blocks
@@ -35,14 +35,14 @@ func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 	return &drafter{d, b}, err
 }
 
-// blocks are those of a head, for package onepass.
+// blocks implements a head's blocks for package onepass.
 type blocks struct {
 	n             *Network
-	anchors, from []int32 // of the Run under way
+	anchors, from []int32 // of the current Run
 	bufs          Buffers
 }
 
-// Block is one whose first row drafts too. A row sees those before it.
+// Block returns a block whose first row drafts too, and whose rows see those before them.
 func (b *blocks) Block() onepass.Block { return onepass.Block{Depths: b.n.Depths, Causal: true} }
 
 func (b *blocks) Taps() []int     { return b.n.Taps }
@@ -57,7 +57,7 @@ func (b *blocks) Read(e *nn.Exec, f *nn.Forest, tokens []int32, taps nn.Mat) {
 	b.n.Read(e, f, tokens, taps, &b.bufs)
 }
 
-// Run computes the anchors' entries, and the mask rows below each.
+// Run computes the anchors' entries and the mask rows below each.
 func (b *blocks) Run(e *nn.Exec, f *nn.Forest, tokens, first []int32, taps, x nn.Mat) {
 	b.anchors, b.from = b.anchors[:0], b.from[:0]
 	for i, row := range first {

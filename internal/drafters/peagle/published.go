@@ -6,7 +6,7 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// published: see headfile.Kind.
+// published returns the shapes of published heads; see headfile.Kind.Published.
 func published(t *model.Config) []headfile.Published {
 	c := Config{Config: eagle.Config{Config: headfile.PublishedLayers(t, "llama", 2), Version: 3,
 		DraftVocab: min(headfile.DraftVocab, t.Vocab)}, Depths: 8}

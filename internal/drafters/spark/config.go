@@ -1,13 +1,13 @@
 // Package spark drafts with a DSpark, DFlash 2 or Domino head: DFlash's block (package jet), and a
-// small network that scores the tokens of a row anew by those before it in the block. So a tree's
-// nodes have candidates of their own, scored for the path to each (onepass.Corrector). The three
+// small network that rescores the tokens of a row given the tokens before it in the block. So each
+// node of a tree has its own candidates, scored for the path to it (onepass.Corrector). The three
 // differ in that network:
 //
-//	DSpark    W2·e, e a row of W1 for the token before; gated by the row's state; or by a recurrent state of the path
-//	DFlash 2  ⟨A[before] ⊙ H·x, S[token]⟩ for the row's best tokens; and convolutions around the layers of the block
+//	DSpark    W2·e, e the row of W1 for the previous token; gated by the row's state, or by the path's recurrent state
+//	DFlash 2  ⟨A[previous] ⊙ H·x, S[token]⟩ for the row's best tokens; and convolutions around the block's layers
 //	Domino    W2·SiLU(W1·[x; s]), s a GRU's state of the path; the first tokens are not corrected
 //
-// DSpark's confidence head says how likely the next token passes: a node below a threshold gets no children.
+// DSpark's confidence head estimates how likely the next token is accepted: a node below a threshold gets no children.
 package spark
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// Variants of heads, which are architectures of GGUF files too.
+// Variants of heads. They are also architectures of GGUF files.
 const (
 	dspark  = "dspark"
 	dflash2 = "dflash2"
@@ -33,11 +33,11 @@ const (
 	rnn     = "rnn"
 )
 
-// What DSpark's confidence head reads.
+// Inputs of DSpark's confidence head.
 const (
 	noConfidence   = iota
 	stateConfident // the row's state
-	TokenConfident // and the row of W1 for the token before
+	TokenConfident // also the row of W1 for the previous token
 )
 
 // Config is the shape of a head.
@@ -50,14 +50,14 @@ type Config struct {
 	Markov     string // of DSpark
 	Confidence int    // of DSpark
 
-	Kernel, Group int // of DFlash 2's convolutions: rows, and neighbouring numbers that share a changing kernel
-	Top           int // of DFlash 2: tokens of a row that are scored
+	Kernel, Group int // of DFlash 2's convolutions: rows, and neighbouring numbers that share a dynamic kernel
+	Top           int // of DFlash 2: number of a row's tokens that are scored
 
 	Width  int // of Domino's GRU
-	Prefix int // of Domino: tokens that are not corrected
+	Prefix int // of Domino: number of tokens that are not corrected
 }
 
-// Depths is how many tokens a block drafts.
+// Depths returns the number of tokens that a block drafts.
 func (c *Config) Depths() int {
 	if c.Anchor && c.Variant != domino {
 		return c.Block
@@ -65,10 +65,10 @@ func (c *Config) Depths() int {
 	return c.Block - 1
 }
 
-// most bounds the widths that a file may claim.
+// most limits the widths in a file.
 const most = 1 << 16
 
-// Validate checks that the numbers make a head.
+// Validate checks that the numbers make a valid head.
 func (c *Config) Validate() error {
 	if err := c.Config.Validate(); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (c *Config) Draw(rng *rand.Rand, drafter string, unit int) {
 	}
 }
 
-// published: see headfile.Kind.
+// published returns the shapes of published heads; see headfile.Kind.Published.
 func published(t *model.Config) (list []headfile.Published) {
 	block := func(rows int) jet.Config {
 		return jet.Config{Config: headfile.PublishedLayers(t, "qwen3", 5), Block: rows}

@@ -4,15 +4,15 @@ package spark
 
 import "github.com/grovellm/grove/internal/nn"
 
-// conv is a causal convolution over a block's rows before a half of a layer, and one after it. A
-// row's kernels are the base's and what the row itself adds to them.
+// conv is a causal convolution over a block's rows before half a layer (attention or MLP), and one
+// after it. Each row's kernels are the base kernels plus a term computed from the row.
 type conv struct {
 	nn.BlockConvolution
 	kernel nn.Linear // to 2 × Kernel × groups
 }
 
-// around makes x += out(half(in(norm(x)))); the kernels of both come from the normalised rows.
-// before is how many rows of its block are before each row.
+// around computes x += out(half(in(norm(x)))). The kernels of both convolutions come from the
+// normalised rows. before is the number of rows of the same block before each row.
 func (v *conv) around(e *nn.Exec, before []int32, norm *nn.Norm, x nn.Mat, m *Buffers, half func(y, u nn.Mat)) {
 	z, k := e.Mat(&m.normed, x.Rows, x.Cols), e.Mat(&m.kernels, x.Rows, v.kernel.W.Out())
 	y, u := e.Mat(&m.in, x.Rows, x.Cols), e.Mat(&m.out, x.Rows, x.Cols)

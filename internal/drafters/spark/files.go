@@ -1,4 +1,4 @@
-// Heads in files: GGUF of grove's own, and the folders of DeepSpec, SpecForge, z-lab and vLLM's speculators.
+// Heads in files: grove's own GGUF format, and the folders of DeepSpec, SpecForge, z-lab and vLLM's speculators.
 
 package spark
 
@@ -29,7 +29,7 @@ func init() { headfile.Register(&kind) }
 // Kind returns the kind of these heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Common points at the fields that heads of all kinds have. Only DSpark has a draft vocabulary.
+// Common points to the fields that heads of all kinds have. Only DSpark has a draft vocabulary.
 func (c *Config) Common() headfile.Common {
 	common := c.Config.Common()
 	if c.Variant == dflash2 || c.Variant == domino {
@@ -46,7 +46,7 @@ func Open(h registry.Head, target registry.Target) (*Network, error) {
 // FileArch returns the architecture that a GGUF file names.
 func (c *Config) FileArch() string { return c.Variant }
 
-// Keys goes through the keys of a GGUF file.
+// Keys visits the keys of a GGUF file.
 func (c *Config) Keys(k *headfile.Keys) {
 	if k.Reading() {
 		c.Variant = k.Arch
@@ -75,7 +75,7 @@ func (c *Config) Keys(k *headfile.Keys) {
 // Foreign says why llama.cpp does not run the head.
 func (*Config) Foreign() string { return "the file is of grove's own" }
 
-// folderConfig is what config.json says of the correction, at its top or in dflash_config.
+// folderConfig is what config.json says of the correction, at its top level or in dflash_config.
 type folderConfig struct {
 	Architectures []string `json:"architectures"`
 	Type          string   `json:"speculators_model_type"`
@@ -105,7 +105,7 @@ type correction struct {
 	Shift      *bool   `json:"shift_label"`
 }
 
-// variantOf is the kind of head that config.json shows; empty: none.
+// variantOf returns the kind of head that config.json describes; empty: none.
 func (f *folderConfig) variantOf() string {
 	name := f.Type
 	if len(f.Architectures) > 0 && name == "" {
@@ -145,7 +145,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	return "", c.read(&said, anchor, x)
 }
 
-// or is what n says, and where it says nothing what other says.
+// or returns what n says, or, where it says nothing, what other says.
 func (n correction) or(other correction) correction {
 	return correction{
 		cmp.Or(n.Rank, other.Rank), cmp.Or(n.Markov, other.Markov), cmp.Or(n.Confidence, other.Confidence),
@@ -155,7 +155,7 @@ func (n correction) or(other correction) correction {
 	}
 }
 
-// read takes what the folder says of the correction. What is missing is as each kind's own code has it.
+// read reads what the folder says of the correction. Missing values default to those of the kind's own code.
 func (c *Config) read(f *correction, anchor *bool, x *headfile.File) error {
 	need := func(name string, from *int, to *int) error {
 		if from == nil {
@@ -196,7 +196,7 @@ func (c *Config) read(f *correction, anchor *bool, x *headfile.File) error {
 	return cmp.Or(need("emb_dim", f.Embedding, &c.Rank), need("gru_hidden_dim", f.Width, &c.Width))
 }
 
-// asDFlash is config.json as the head's block would have it alone.
+// asDFlash returns config.json as a folder of only the head's block would have it.
 func asDFlash(data []byte, f *folderConfig, variant string) ([]byte, error) {
 	var config map[string]any
 	if err := json.Unmarshal(data, &config); err != nil {
@@ -228,7 +228,7 @@ func asDFlash(data []byte, f *folderConfig, variant string) ([]byte, error) {
 	return json.Marshal(config)
 }
 
-// Place returns where a folder has a tensor.
+// Place returns where a folder keeps a tensor.
 func (c *Config) Place(name, layout string) headfile.Place {
 	if hf, ok := places[name]; ok {
 		return headfile.Place{Name: hf}
@@ -259,7 +259,7 @@ var places = map[string]string{
 	"domino.state.weight": "embed_proj.0.weight", "domino.token.weight": "embed_proj.2.weight",
 }
 
-// Folders reports which folders can be written: none of a Domino head.
+// Folders reports which folders can be written: none for a Domino head.
 func (c *Config) Folders() (authors, speculators bool) {
 	if c.Variant == domino {
 		return false, false
@@ -267,7 +267,7 @@ func (c *Config) Folders() (authors, speculators bool) {
 	return c.Config.Folders()
 }
 
-// VLLM is headfile.VLLM's. vLLM has the vanilla correction alone.
+// VLLM implements headfile.VLLM. vLLM has only the vanilla correction.
 func (c *Config) VLLM() (method string, tokens, most int) {
 	if c.Variant == domino || c.Variant == dspark && c.Markov != vanilla {
 		return "", 0, 0
@@ -275,7 +275,7 @@ func (c *Config) VLLM() (method string, tokens, most int) {
 	return c.Variant, c.Depths(), c.Depths()
 }
 
-// FolderFields is config.json: what the block's would be, and what is said of the correction.
+// FolderFields returns the fields of config.json: the block's, and those of the correction.
 func (c *Config) FolderFields(layers map[string]any, typ tensor.Type, weights []tensor.Tensor,
 	target *model.Config) (m map[string]any, layout string, err error) {
 	if c.Variant == domino {

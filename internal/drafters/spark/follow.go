@@ -1,4 +1,4 @@
-// How a token is scored by the tokens before it.
+// How a token is scored given the tokens before it.
 
 package spark
 
@@ -6,10 +6,10 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// candidates is how many tokens of a row are scored anew below every node, where the kind does not say.
+// candidates is the number of tokens of a row that are rescored below every node, if the kind does not set one.
 const candidates = 128
 
-// Candidates is how many tokens of a row are scored.
+// Candidates returns the number of tokens of a row that are scored.
 func (b *blocks) Candidates() int {
 	if b.n.Variant == dflash2 {
 		return b.n.Top
@@ -17,7 +17,7 @@ func (b *blocks) Candidates() int {
 	return candidates
 }
 
-// Prepare normalises the states of the rows that are wanted, and projects them for DFlash 2.
+// Prepare normalises the states of the requested rows, and projects them for DFlash 2.
 func (b *blocks) Prepare(e *nn.Exec, rows nn.Mat) {
 	n := b.n
 	b.states = b.bufs.states.Mat(rows.Rows, rows.Cols)
@@ -28,7 +28,7 @@ func (b *blocks) Prepare(e *nn.Exec, rows nn.Mat) {
 	}
 }
 
-// Follow is onepass.Corrector's.
+// Follow implements onepass.Corrector.
 func (b *blocks) Follow(e *nn.Exec, row, depth int, token int32, before []float32, tokens []int32,
 	scores []float32) (after []float32, ok bool) {
 	n, state := b.n, b.states.Row(row)
@@ -65,7 +65,7 @@ func (b *blocks) Follow(e *nn.Exec, row, depth int, token int32, before []float3
 	return after, true
 }
 
-// place is a token's row of the output.
+// place returns a token's row of the output.
 func (b *blocks) place(token int32) int {
 	if b.places == nil {
 		return int(token)
@@ -73,14 +73,14 @@ func (b *blocks) place(token int32) int {
 	return int(b.places[token])
 }
 
-// rowBefore is the row for the token before.
+// rowBefore returns the row for the previous token.
 func (n *Network) rowBefore(token int32) []float32 {
 	row := make([]float32, n.Rank)
 	n.before.Row(row, int(token))
 	return row
 }
 
-// markov is DSpark's: what W2 multiplies, and the state of the path with the token.
+// markov computes DSpark's correction: the vector that W2 multiplies, and the state of the path with the token.
 func (n *Network) markov(e *nn.Exec, state, embed, before []float32) (latent, after []float32) {
 	switch n.Markov {
 	case gated:
@@ -109,7 +109,7 @@ func (n *Network) markov(e *nn.Exec, state, embed, before []float32) (latent, af
 	return embed, nil
 }
 
-// sure reports whether DSpark's confidence in a row is as large as asked for.
+// sure reports whether DSpark's confidence in a row reaches the threshold.
 func (b *blocks) sure(e *nn.Exec, state, embed []float32) bool {
 	if b.least == 0 {
 		return true
@@ -122,7 +122,7 @@ func (b *blocks) sure(e *nn.Exec, state, embed []float32) bool {
 	return float64(c[0]) >= b.least
 }
 
-// step is Domino's GRU over the embedding of a token.
+// step applies Domino's GRU to the embedding of a token.
 func (n *Network) step(e *nn.Exec, before []float32, token int32) []float32 {
 	embed := make([]float32, n.Hidden)
 	n.Base.Embed.Row(embed, int(token))
@@ -149,7 +149,7 @@ func (n *Network) step(e *nn.Exec, before []float32, token int32) []float32 {
 	return after
 }
 
-// apply is the product of l with parts of a vector.
+// apply returns the product of l with a vector given in parts.
 func apply(e *nn.Exec, l *nn.Linear, parts ...[]float32) []float32 {
 	var x []float32
 	for _, p := range parts {
@@ -160,7 +160,7 @@ func apply(e *nn.Exec, l *nn.Linear, parts ...[]float32) []float32 {
 	return out.Row(0)
 }
 
-// tanh is 2·σ(2x) − 1.
+// tanh computes 2·σ(2x) − 1 in place.
 func tanh(x []float32) {
 	for i := range x {
 		x[i] *= 2

@@ -9,22 +9,22 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Network is the layers of a head: a block's, and those of its correction.
+// Network is the layers of a head: those of its block and of its correction.
 type Network struct {
 	Config
 	Base *jet.Network
 
-	before nn.Table  // of DSpark and DFlash 2: a row for the token before
+	before nn.Table  // of DSpark and DFlash 2: a row for the previous token
 	token  nn.Linear // a row for each token that is scored
 	mix    nn.Linear // DSpark's gate or joint projection, DFlash 2's and Domino's projection of the state
 	sure   nn.Linear // DSpark's confidence
 
 	gru   [2]nn.Linear // Domino's, of the token and of the state: gates r, z and n
-	convs []conv       // DFlash 2's: of each layer that around attention, and that around the MLP
+	convs []conv       // DFlash 2's: of each layer, the one around attention and the one around the MLP
 }
 
-// NewNetwork builds the head that c describes, for a target of which it uses what it has not of its
-// own.
+// NewNetwork builds the head that c describes for a target, whose tensors it uses where it has none
+// of its own.
 func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func layOut(c Config) *Network {
 // Parts lists the tensors of a head.
 func (c *Config) Parts() headfile.Parts { return layOut(*c).Tensors() }
 
-// Tensors lists the network's, in the order in which random weights are drawn.
+// Tensors lists the network's tensors, in the order in which random weights are drawn.
 func (n *Network) Tensors() headfile.Parts {
 	c := &n.Config
 	list := n.Base.Tensors()
@@ -81,7 +81,7 @@ func (n *Network) Tensors() headfile.Parts {
 	return list
 }
 
-// outputs is the number of tokens that are scored.
+// outputs returns the number of tokens that are scored.
 func (c *Config) outputs() int {
 	common := c.Common()
 	return common.Output()
@@ -113,17 +113,17 @@ func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *Buf
 // Buffers is the activation memory of a head.
 type Buffers struct {
 	jet.Buffers
-	Rows int // of each block, where a sequence of the forest has several; 0: it has one
+	Rows int // of each block, if a sequence of the forest has several; 0: it has one
 
 	layer                              nn.BlockBuffers
 	normed, kernels, in, out, gate, up nn.Buffer
 	convolved                          nn.Buffer
-	before                             []int32   // rows of its block before each
-	states                             nn.Buffer // of the rows that are wanted, normalised
+	before                             []int32   // for each row, the number of rows of its block before it
+	states                             nn.Buffer // of the requested rows, normalised
 	mixed                              nn.Buffer // DFlash 2's projection of them
 }
 
-// rowsBefore is how many rows of its block are before each row.
+// rowsBefore returns, for each row, the number of rows of its block before it.
 func (m *Buffers) rowsBefore(f *nn.Forest) []int32 {
 	m.before = m.before[:0]
 	for _, s := range f.Segments() {

@@ -68,16 +68,16 @@ func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 	return onepass.New(onepass.Config{Model: b, Head: &n.Config, Shape: shape, Depth: o.Depth, Target: target})
 }
 
-// blocks are those of a head, for package onepass.
+// blocks implements a head's blocks for package onepass.
 type blocks struct {
 	n             *Network
 	least         float64 // of DSpark's confidence
 	places        []int32 // of a draft vocabulary
-	states, mixed nn.Mat  // of the rows that are wanted
+	states, mixed nn.Mat  // of the requested rows
 	bufs          Buffers
 }
 
-// Block is one whose rows draft from the anchor's on, or from the next.
+// Block returns a block whose rows draft from the anchor's on, or from the one after it.
 func (b *blocks) Block() onepass.Block {
 	skip := 1
 	if b.n.Anchor {
