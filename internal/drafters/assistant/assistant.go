@@ -37,14 +37,14 @@ others; linear makes the chains of other engines.`,
 	})
 }
 
-// drafter is package grow's over rows of an assistant, which keeps nothing of texts.
+// drafter is package grow's drafter over rows of an assistant, which keeps nothing of texts.
 type drafter struct{ *grow.Drafter }
 
-// Pages is empty: keys and values are the target's.
+// Pages is empty: the keys and values are the target's.
 func (drafter) Pages() []draft.Pages { return nil }
 
-// New returns a drafter that grows trees of a shape with an assistant for the target. The logits
-// are those of lists; nil: of the assistant's clusters, or where it has none of all tokens.
+// New returns a drafter that grows trees of a shape with an assistant for the target. Logits cover the
+// tokens of lists; if it is nil, those of the assistant's clusters or, if there are no clusters, all tokens.
 func New(n *Network, shape grow.Shape, mods registry.Modifiers, lists shortlist.Method,
 	of registry.Target) (draft.Drafter, error) {
 	pool := of.Model.Pool()
@@ -66,7 +66,7 @@ func New(n *Network, shape grow.Shape, mods registry.Modifiers, lists shortlist.
 	return drafter{d}, nil
 }
 
-// lists is the tokens of the clusters that suit a row, of each row its own; made once for all drafters of a target.
+// lists returns the method that lists the tokens of each row's best clusters. All drafters of a target share it.
 func (n *Network) lists(pool *par.Pool, shared *registry.Shared) (shortlist.Method, error) {
 	type key struct{ *Network }
 	v, err := shared.Get(key{n}, func() (any, error) {

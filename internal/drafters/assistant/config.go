@@ -1,25 +1,25 @@
 // Package assistant drafts with the assistants of Gemma 4 (google/gemma-4-*-it-assistant): a few
-// layers that have queries alone. Their keys and values are those of the target's own cache, of its
-// last layer of the same kind, with a window or without. So they read no text, keep no cache, and a
-// row of theirs depends on its token and the state of its parent alone:
+// layers that compute only queries. Their keys and values come from the target's own cache: from
+// its last layer of the same kind, with or without a window. So they read no text and keep no
+// cache, and a row depends only on its token and the state of its parent:
 //
 //	x = Pre·[√H·E(token); s]     layers over the target's rows     y = norm(x)     logits = E'·y     s' = Post·y
 //
-// H and E are the target's width and embedding, E' the assistant's own. The first s is the target's
-// state after its last norm, at the last row of its text. All rows of a tree have one position, that
-// of its root: siblings and whole levels are rows of one pass, and trees grow as those of EAGLE heads
-// do (package grow).
+// H and E are the target's width and embedding, E' is the assistant's own. The first s is the
+// target's state after its last norm, at the last row of its text. All rows of a tree have one
+// position, that of its root: siblings and whole levels are rows of one pass, and trees grow as
+// those of EAGLE heads do (package grow).
 //
-// The engines differ in two points. The position is that of the newest token, which has no row yet,
-// in transformers, the authors' own code, and in llama.cpp; vLLM takes that of the row before. And
-// after a rejection transformers leaves the first rejected token's row among those that are read,
-// which vLLM does not. Here the position is the newest token's, and committed rows alone are read.
-// Where a window ends, llama.cpp counts as the target does: the row's own place and those before it.
-// transformers lets two rows more in.
+// Other engines differ in two points. In transformers (the authors' own code) and in llama.cpp, the
+// position is that of the newest token, which has no row yet; vLLM takes that of the row before.
+// And after a rejection, transformers still reads the first rejected token's row, which vLLM does
+// not. Here the position is the newest token's, and only committed rows are read. Where a window
+// ends, llama.cpp counts as the target does: the row's own place and those before it. transformers
+// lets in two rows more.
 //
-// With ordered embeddings the tokens are in clusters, and only those of the clusters whose centroids
-// suit the row best get logits: the lists of a router (package shortlist) whose scores are products
-// with the centroids.
+// With ordered embeddings the tokens are grouped in clusters, and only the tokens of the clusters
+// whose centroids suit the row best get logits: these are the lists of a router (package shortlist)
+// whose scores are products with the centroids.
 package assistant
 
 import (
@@ -30,32 +30,32 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// arch is the architecture of GGUF files, llama.cpp's, and the drafter's name.
+// arch is the architecture of GGUF files, as llama.cpp names it, and the drafter's name.
 const arch = "gemma4-assistant"
 
-// target is the architecture of targets.
+// target is the architecture of the targets.
 const target = "gemma4"
 
-// Config is the shape of an assistant. The model.Config is that of its layers, and Hidden their
+// Config is the shape of an assistant. The model.Config describes its layers, and Hidden is their
 // width.
 type Config struct {
 	model.Config
 	Backbone int // width of the target
 
-	Centroids int // clusters of tokens, all of one size; 0: rows have logits of all tokens
+	Centroids int // clusters of tokens, all of the same size; 0: rows have logits of all tokens
 	Chosen    int // clusters whose tokens have logits
 
 	Taps          []int  // the target's last layer
-	TargetLayers  int    // of the target that it was made for; 0: not known
-	TargetWeights string // model.Network.WeightsID of that target; empty: not known
+	TargetLayers  int    // of the target that it was made for; 0: unknown
+	TargetWeights string // model.Network.WeightsID of that target; empty: unknown
 
-	TextWeights []float32 // of the modifier +text, fitted for it; nil: it learns from the start
+	TextWeights []float32 // of the modifier +text, fitted for it; nil: it learns from scratch
 }
 
-// most bounds the widths that a file may claim.
+// most limits the widths in a file.
 const most = 1 << 20
 
-// Validate checks that the numbers make an assistant.
+// Validate checks that the numbers make a valid assistant.
 func (c *Config) Validate() error {
 	switch {
 	case c.Arch != target || !c.Borrows:
@@ -73,7 +73,7 @@ func (c *Config) Validate() error {
 	return c.Config.Validate()
 }
 
-// BorrowsFrom returns an error that says which keys and values that the layers read a target has not.
+// BorrowsFrom returns an error that says which keys and values the layers read but a target lacks.
 func (c *Config) BorrowsFrom(of *model.Config) error {
 	if of.Padded > 0 {
 		return fmt.Errorf("the head reads keys and values of the last layers, which the target's padding comes after: want the target without it")
@@ -82,7 +82,7 @@ func (c *Config) BorrowsFrom(of *model.Config) error {
 	return err
 }
 
-// DefaultTaps is the target's last layer.
+// DefaultTaps returns the target's last layer.
 func (*Config) DefaultTaps(layers int) []int { return []int{layers} }
 
 // Describe returns a description of the head.

@@ -1,4 +1,4 @@
-// Assistants in files: GGUF as llama.cpp has it, and the folders of Hugging Face.
+// Assistants in files: llama.cpp's GGUF, and Hugging Face folders.
 
 package assistant
 
@@ -27,13 +27,13 @@ func init() { headfile.Register(&kind) }
 // Kind returns the kind of assistants.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Common points at the fields that heads of all kinds have.
+// Common points to the fields that heads of all kinds have.
 func (c *Config) Common() headfile.Common {
 	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights,
 		TextWeights: &c.TextWeights, TargetHidden: c.Backbone}
 }
 
-// Open loads an assistant for a target, once for all drafters of the target.
+// Open loads an assistant for a target. It is loaded once for all drafters of the target.
 func Open(h registry.Head, of registry.Target) (*Network, error) {
 	build := func(c Config, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
 		return NewNetwork(c, w, m)
@@ -44,7 +44,7 @@ func Open(h registry.Head, of registry.Target) (*Network, error) {
 // FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }
 
-// Keys goes through the keys of a GGUF file. Those of the target's layers and of the clusters are
+// Keys visits the keys of a GGUF file. The keys of the target's layers and of the clusters are
 // grove's own: llama.cpp computes logits of all tokens.
 func (c *Config) Keys(k *headfile.Keys) {
 	layers := c.Layers
@@ -63,7 +63,7 @@ func (c *Config) Foreign() string {
 	return ""
 }
 
-// folderConfig is config.json.
+// folderConfig is what config.json says.
 type folderConfig struct {
 	Type         string          `json:"model_type"`
 	Text         json.RawMessage `json:"text_config"`
@@ -97,7 +97,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	return "", nil
 }
 
-// Names of tensors beside the layers.
+// Names of tensors other than the layers'.
 const (
 	preName      = "nextn.pre_projection"
 	postName     = "nextn.post_projection"
@@ -110,7 +110,7 @@ var places = map[string]string{
 	centroidName + ".weight": "masked_embedding.centroids.weight", orderName: "masked_embedding.token_ordering",
 }
 
-// Place returns where a folder has a tensor.
+// Place returns where a folder keeps a tensor.
 func (*Config) Place(name, _ string) headfile.Place {
 	if hf, ok := places[name]; ok {
 		return headfile.Place{Name: hf}
@@ -119,7 +119,7 @@ func (*Config) Place(name, _ string) headfile.Place {
 	return headfile.Place{Name: hf}
 }
 
-// Folders says that none can be written.
+// Folders reports that none can be written.
 func (*Config) Folders() (authors, speculators bool) { return false, false }
 
 // FolderFields returns an error.

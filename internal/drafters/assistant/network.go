@@ -6,7 +6,7 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Network is the layers of an assistant, and what it takes of its target.
+// Network is the layers of an assistant, and what it takes from its target.
 type Network struct {
 	Config
 	Pre, Post nn.Linear
@@ -18,8 +18,8 @@ type Network struct {
 	Order     []int32   // tokens, cluster by cluster
 
 	Embed      nn.Table // of the target
-	TargetNorm nn.Norm  // the target's last
-	sources    []int    // of each layer, the target's that it reads
+	TargetNorm nn.Norm  // the target's last norm
+	sources    []int    // of each layer, the target's layer that it reads
 }
 
 // NewNetwork builds the assistant that c describes, for a target.
@@ -42,7 +42,7 @@ func layOut(c Config) *Network { return &Network{Config: c, Norm: nn.Norm{Eps: c
 // Parts lists the tensors of an assistant.
 func (c *Config) Parts() headfile.Parts { return layOut(*c).tensors() }
 
-// tensors lists the network's, in the order in which random weights are drawn.
+// tensors lists the network's tensors, in the order in which random weights are drawn.
 func (n *Network) tensors() headfile.Parts {
 	c := &n.Config
 	list := headfile.Parts{
@@ -64,8 +64,8 @@ type Buffers struct {
 	block nn.BlockBuffers
 }
 
-// Run computes rows of a forest of readers of the target's caches (nn.Forest.AddReaders): of each its token and its
-// state are given, s (rows × Backbone), and y (rows × Hidden) is left in x as it is before the last norm.
+// Run computes rows of a forest of readers of the target's caches (nn.Forest.AddReaders) from their tokens
+// and their states s (rows × Backbone). It leaves y (rows × Hidden) in x, as it is before the last norm.
 func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, s, x nn.Mat, m *Buffers) {
 	m.block.Fit(n.Blocks)
 	embed := e.Mat(&m.embed, len(tokens), n.Backbone)
@@ -76,12 +76,12 @@ func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, s, x nn.Mat, m *
 	}
 }
 
-// Next leaves in s the states that rows with outputs x give their children.
+// Next computes in s the states that rows with outputs x pass to their children.
 func (n *Network) Next(e *nn.Exec, x, s nn.Mat) {
 	e.Linear(nn.Source{X: x, Norm: &n.Norm}, nn.Proj{Linear: &n.Post, Dst: s})
 }
 
-// clusters are the tokens in clusters of one size.
+// clusters returns the tokens in clusters of equal size.
 func (n *Network) clusters() (list [][]int32) {
 	size := len(n.Order) / n.Config.Centroids
 	for at := 0; at < len(n.Order); at += size {

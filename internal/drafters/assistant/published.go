@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// published: see headfile.Kind.
+// published returns the shapes of published heads; see headfile.Kind.Published.
 func published(t *model.Config) []headfile.Published {
 	if t.Arch != target {
 		return nil

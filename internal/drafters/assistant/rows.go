@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// rows computes rows of an assistant, for package grow. Text needs none: of it the state of the
-// last token alone counts, and the text's cache, which has no layers, only counts its tokens.
+// rows computes rows of an assistant for package grow. Text needs no rows: only the state of its
+// last token counts. The text's cache has no layers and only counts its tokens.
 type rows struct {
 	grow.StateRows
 	n     *Network
@@ -21,8 +21,8 @@ type rows struct {
 	// The current pass.
 	tap, normed nn.Buffer
 	sBuf, xBuf  nn.Buffer
-	s           nn.Mat // states that rows read
-	x           nn.Mat // outputs of rows, before the last norm
+	s           nn.Mat // states that the rows read
+	x           nn.Mat // outputs of the rows, before the last norm
 	bufs        Buffers
 }
 
@@ -33,22 +33,22 @@ func newRows(n *Network, pool *par.Pool, read *nn.Pages) *rows {
 func (r *rows) Taps() []int  { return r.n.Taps }
 func (r *rows) Context() int { return 0 }
 
-// Keeps: a drafted row's state is the assistant's own guess.
+// Keeps is false: a drafted row's state is the assistant's own guess.
 func (r *rows) Keeps() bool { return false }
 
-// NewText is one of which the tap of the last token is wanted: of a cached prefix the target computes that row again.
+// NewText returns a text that needs the tap of its last token: the target computes that row of a cached prefix again.
 func (r *rows) NewText() *grow.Text {
 	o := sequence.TextOptions{Layers: 1, Ahead: true, Rows: 1, Window: math.MaxInt32, Alone: true, Recall: 1}
 	return &grow.Text{Text: sequence.NewText(o, r.pages.NewCache())}
 }
 
-// Reads reports whether a cache is one of the target's, and has a row for every token of the text.
+// Reads reports whether a cache is one of the target's and has a row for every token of the text.
 func (r *rows) Reads(c any, tokens int) bool {
 	cache, ok := c.(*nn.Cache)
 	return ok && cache.Pages() == r.read && cache.Len() == tokens && tokens > 0
 }
 
-// Prepare lays out the rows of roots and of drafted tokens, and their states.
+// Prepare lays out the rows of roots and of drafted tokens, with their states.
 func (r *rows) Prepare(laid []grow.Rows) {
 	n := r.n
 	r.Begin(laid)
@@ -80,7 +80,7 @@ func (r *rows) Prepare(laid []grow.Rows) {
 	r.Inputs(normed, r.s)
 }
 
-// RouterInput is a row's output: clusters are scored by it.
+// RouterInput is a row's output, by which clusters are scored.
 func (r *rows) RouterInput(i, k int, _ bool) []float32 { return r.x.Row(r.Asked(i, k)) }
 
 // Run computes the rows that were prepared.

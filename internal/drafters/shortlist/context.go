@@ -1,6 +1,6 @@
-// context: no training and no ranks from the right corpus, only the text itself. What occurred in
-// it is likely to occur again, and what the verifier nearly chose is what it chooses next
-// (reference: in-context vocabularies).
+// context needs no training, and no ranks from the right corpus, only the text itself. Tokens that
+// occurred in it are likely to occur again, and tokens that the verifier nearly chose are likely to
+// be chosen next (reference: in-context vocabularies).
 
 package shortlist
 
@@ -16,24 +16,24 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Context lists a core of frequent tokens, and of each sequence those that its text and its
-// verifier brought up last. Rows of these are copied, once each, to a head of the sequence's own.
+// Context lists a core of frequent tokens and, for each sequence, the tokens that its text and its
+// verifier brought up last. The rows of these are copied, once each, to a head of the sequence's own.
 type Context struct {
 	pool  *par.Pool
 	head  *Head
 	core  *output.OrderedHead
-	in    []bool // of each token: it is in the core
+	in    []bool // for each token, whether it is in the core
 	tail  *tail
 	extra int
 
 	mu   sync.Mutex
-	free []*contextState // of sequences that are closed: a head's memory is never given back to others
+	free []*contextState // of closed sequences: the memory of their heads is kept for reuse
 }
 
-// alternatives is how many of the verifier's likeliest tokens are listed.
+// alternatives is the number of the verifier's likeliest tokens that are listed.
 const alternatives = 8
 
-// NewContext lists core tokens by rank and up to extra more of each sequence.
+// NewContext lists core tokens by rank, and up to extra more for each sequence.
 func NewContext(pool *par.Pool, head *Head, r *Ranks, core, extra int) (*Context, error) {
 	tokens := r.First(core)
 	if len(tokens) == 0 {
@@ -43,12 +43,12 @@ func NewContext(pool *par.Pool, head *Head, r *Ranks, core, extra int) (*Context
 	if err != nil {
 		return nil, err
 	}
-	// A sequence's own tokens are few of those outside the core: the tail counts them in.
+	// A sequence's own tokens are few among those outside the core: the tail includes them.
 	c.tail, err = newTail(pool, head, r.Order[len(tokens):])
 	return c, err
 }
 
-// orderedHead is rows of tokens, or a panel of none.
+// orderedHead returns a head of the rows of tokens, or an empty panel if there are none.
 func orderedHead(pool *par.Pool, head *Head, tokens []int32) (*output.OrderedHead, error) {
 	if len(tokens) == 0 {
 		tokens = []int32{output.NoToken}
@@ -56,7 +56,7 @@ func orderedHead(pool *par.Pool, head *Head, tokens []int32) (*output.OrderedHea
 	return output.NewOrderedHead(pool, head.TokenHead, tokens)
 }
 
-// newContext makes one without a tail.
+// newContext returns a Context without a tail.
 func newContext(pool *par.Pool, head *Head, tokens []int32, extra int) (*Context, error) {
 	if extra < 0 {
 		return nil, fmt.Errorf("shortlist: %d tokens of each sequence: want none or more", extra)
@@ -75,19 +75,19 @@ func newContext(pool *par.Pool, head *Head, tokens []int32, extra int) (*Context
 
 func (c *Context) Fork() Method { return c }
 
-// Begin reuses the memory of a closed sequence. Where there is none for more, the sequence has the
-// core alone.
+// Begin reuses the memory of a closed sequence if there is one. If extra is 0, sequences have only
+// the core.
 func (c *Context) Begin(p *sample.Params) State { return c.begin(p) }
 
 func (c *Context) begin(p *sample.Params) *contextState {
 	s := c.state()
 	s.at, s.seed = 0, p.Seed
-	// Where the unlikely are shut out in any case, noise cannot bring them in.
+	// Where unlikely tokens are excluded anyway, noise cannot bring them in.
 	s.noisy = s.rows != nil && p.Temperature > 0 && p.TopK == 0 && p.MinP == 0 && (p.TopP == 0 || p.TopP >= 1)
 	return s
 }
 
-// state is one without a text.
+// state returns a state without a text.
 func (c *Context) state() *contextState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,14 +118,14 @@ func (c *Context) Choose(queries []Query, lists []*List) {
 
 type contextState struct {
 	c       *Context
-	rows    *textRows // nil: no tokens but the core
+	rows    *textRows // nil: no tokens other than the core
 	changed bool      // since the list was laid out
 	list    List
-	at      int  // tokens of the text
-	noisy   bool // tokens are chosen by their noise too
+	at      int  // number of tokens of the text
+	noisy   bool // tokens are chosen also by their noise
 	seed    uint64
-	logits  Rows        // while alternatives are taken in
-	top     []topTokens // of each of the rows
+	logits  Rows        // set while alternatives are added
+	top     []topTokens // for each row
 }
 
 // topTokens is a row's most probable tokens.
@@ -159,7 +159,7 @@ func (s *contextState) Alternatives(n int, logits Rows) {
 	s.addNoiseRows()
 }
 
-// topTask finds the most probable tokens, a row a task.
+// topTask finds the most probable tokens, one row per task.
 type topTask contextState
 
 func (s *topTask) Do(_, i int) {

@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Fingerprint tells vocabularies apart by the bytes of all their tokens, up to the last that stands
-// for anything; "" where t is nil.
+// Fingerprint identifies a vocabulary by the bytes of all its tokens, up to the last one in use.
+// It is "" if t is nil.
 func Fingerprint(t *tokenizer.Tokenizer) string {
 	if t == nil {
 		return ""

@@ -1,5 +1,5 @@
-// freq and freq-pa: the most frequent tokens. Their rows lie in the order of rank, so each size is
-// a beginning of one matrix.
+// freq and freq-pa: the most frequent tokens. Their rows are stored in order of rank, so a list of
+// any size is a prefix of one matrix.
 
 package shortlist
 
@@ -13,15 +13,15 @@ import (
 // Frequent lists the most frequent tokens, the same for every sequence.
 type Frequent struct {
 	stateless
-	steps []*List // the last also of all steps beyond
+	steps []*List // the last one also serves all later steps
 }
 
-// lastStep is the last that has a list of its own: each has a tail too, which takes a while to sum
-// up.
+// lastStep is the last step that has a list of its own. Each list needs a tail, which takes a while
+// to compute.
 const lastStep = 15
 
-// NewFrequent lists size tokens by rank; with positionAware at steps 0 and 1, and size/(step + 1)
-// at later ones (DynaSpec, appendix A.1). Sizes are rounded up to whole panels.
+// NewFrequent lists size tokens by rank; if positionAware is set, size at steps 0 and 1, and
+// size/(step + 1) at later steps (DynaSpec, appendix A.1). Sizes are rounded up to whole panels.
 func NewFrequent(pool *par.Pool, head *Head, r *Ranks, size int, positionAware bool) (*Frequent, error) {
 	tokens := r.First(size)
 	ordered, err := output.NewOrderedHead(pool, head.TokenHead, tokens)
@@ -50,7 +50,7 @@ func NewFrequent(pool *par.Pool, head *Head, r *Ranks, size int, positionAware b
 	}
 }
 
-// budget is the number of tokens at a step: K_fr of DynaSpec, appendix A.1.
+// budget returns the number of tokens at a step: K_fr of DynaSpec, appendix A.1.
 func budget(size, step int, positionAware bool) int {
 	if positionAware && step > 1 {
 		return size / (step + 1)

@@ -1,6 +1,6 @@
-// Clusters of as many tokens each, by halving: balanced 2-means, again and again. Where the size is
-// that of whole panels no row of a head is unused, and of as many rows the best clusters have as
-// much of the target's probability as k-means', or more (docs/training.md).
+// Clusters of equal size by halving: balanced 2-means, applied recursively. If the size is a number
+// of whole panels, no row of a head is unused. For the same number of rows, the best clusters cover
+// at least as much of the target's probability as those of k-means (docs/training.md).
 
 package shortlist
 
@@ -15,7 +15,7 @@ import (
 
 type halving struct {
 	pool *par.Pool
-	x    nn.Mat // a row a token, of length one
+	x    nn.Mat // one row per token, of length one
 	size int    // of a cluster
 
 	score []float32 // of each token
@@ -23,8 +23,8 @@ type halving struct {
 
 const halvingRounds = 12
 
-// halves parts tokens, whose rows of x have length one, into clusters of a size, the last perhaps
-// smaller.
+// halves divides tokens, whose rows of x have length one, into clusters of the given size. The last
+// may be smaller.
 func halves(pool *par.Pool, x nn.Mat, tokens []int32, size int) [][]int32 {
 	h := halving{pool: pool, x: x, size: size, score: make([]float32, len(tokens))}
 	all := make([]int32, len(tokens))
@@ -40,8 +40,8 @@ func halves(pool *par.Pool, x nn.Mat, tokens []int32, size int) [][]int32 {
 	return clusters
 }
 
-// halve parts the tokens with these numbers into clusters and appends them to all. Of the last the
-// size may be less.
+// halve divides the tokens with these indices into clusters and appends them to all. The last may
+// be smaller.
 func (h *halving) halve(members []int32, all [][]int32) [][]int32 {
 	n := (len(members) + h.size - 1) / h.size
 	if n <= 1 {
@@ -55,7 +55,7 @@ func (h *halving) halve(members []int32, all [][]int32) [][]int32 {
 		simd.Add(mean, h.x.Row(int(i)))
 	}
 	normalise(mean)
-	// The start: the token that is least like the mean, and the one that is least like that.
+	// The starting centres: the token least like the mean, and the token least like that one.
 	center[0] = slices.Clone(h.x.Row(int(h.farthest(members, mean))))
 	center[1] = slices.Clone(h.x.Row(int(h.farthest(members, center[0]))))
 	order := slices.Clone(members)
@@ -83,7 +83,7 @@ func (h *halving) halve(members []int32, all [][]int32) [][]int32 {
 	return h.halve(order[left:], all)
 }
 
-// scores are the products of tokens with a vector.
+// scores computes the products of the tokens' rows with a vector.
 func (h *halving) scores(members []int32, v []float32) {
 	const run = 256
 	h.pool.Run((len(members)+run-1)/run, task(func(t int) {

@@ -1,13 +1,13 @@
-// Spherical k-means over the rows of a head (DynaSpec §4.2): rows of length one, centres of length
-// one, similarity by cosine.
+// Spherical k-means over the rows of a head (DynaSpec §4.2): rows and centres have length one, and
+// similarity is the cosine.
 //
-// The paper clusters the rows as they are. What all rows have in common then counts as likeness,
-// though a softmax does not see it; on grove's target, whose 16384 tokens make 256 clusters, half
-// of those had 14 tokens or fewer, and one 954. For clusters of a size the mean is taken from the
-// rows first, and their elements are weighed as the norm before the head weighs a state's: half of
-// the clusters of k-means then have 38 to 75 tokens, and the largest 320. Of as many tokens, the
-// best clusters have more of the target's probability (1024 tokens in clusters of the highest
-// probability by size, the paper's rows and these; and the most frequent 1024):
+// The paper clusters the rows as they are. Then what all rows have in common counts as similarity,
+// although a softmax ignores it: half of the 256 clusters of the 16384 tokens of grove's target had
+// 14 tokens or fewer, and one had 954. For clusters of a given size, the mean is first subtracted
+// from the rows, and their elements are weighted like those of a state by the norm before the head:
+// half of the clusters of k-means then have 38 to 75 tokens, and the largest 320. For the same number
+// of tokens, the best clusters cover more of the target's probability (1024 tokens in the clusters of
+// the highest probability by size, of the paper's rows and of these; and the most frequent 1024):
 //
 //	code         0.899  0.904  0.696
 //	arithmetic   0.939  0.945  0.848
@@ -29,20 +29,20 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Clustering says how Cluster works.
+// Clustering configures Cluster.
 type Clustering struct {
 	Clusters int
 	Seed     uint64
 	Rounds   int // at most; 0: 25
 
-	// Size is the tokens of each cluster, by halving (halves.go) of rows that are centred and weighed; Clusters and Rounds
-	// are not looked at then. 0: the paper's spherical k-means of rows as they are.
+	// Size is the number of tokens of each cluster, made by halving (halves.go) centred and weighted
+	// rows; Clusters and Rounds are then ignored. 0: the paper's spherical k-means of unchanged rows.
 	Size int
 }
 
-// Cluster parts tokens into clusters by the direction of their rows of head, each in the order
-// given. The result depends on the seed alone, not on the pool. No cluster is empty; sizes are left
-// as they come, for dense regions are best kept together.
+// Cluster divides tokens into clusters by the direction of their rows of head. Each cluster keeps
+// the given order. The result depends only on the seed, not on the pool. No cluster is empty.
+// k-means does not even out the sizes, because dense regions are best kept together.
 func Cluster(pool *par.Pool, head *Head, tokens []int32, o Clustering) ([][]int32, error) {
 	if o.Size > 0 {
 		o.Clusters = (len(tokens) + o.Size - 1) / o.Size
@@ -80,19 +80,19 @@ func Cluster(pool *par.Pool, head *Head, tokens []int32, o Clustering) ([][]int3
 type kMeans struct {
 	pool     *par.Pool
 	products *autograd.Products
-	x        nn.Mat    // a row a token, of length one
-	centers  nn.Mat    // a row a cluster
+	x        nn.Mat    // one row per token, of length one
+	centers  nn.Mat    // one row per cluster
 	of       []int32   // of each token, its cluster
-	alike    []float32 // of each token, the cosine to its cluster's centre
+	alike    []float32 // of each token, the cosine with its cluster's centre
 	size     []int     // of each cluster
 }
 
-// task is a function of the task's number as a job.
+// task makes a job of a function of the task's index.
 type task func(i int)
 
 func (f task) Do(_, i int) { f(i) }
 
-// center takes the rows' mean from them, and weighs their elements by a norm's.
+// center subtracts the mean from the rows and weights their elements by a norm's.
 func (k *kMeans) center(norm *nn.Norm) {
 	mean := make([]float64, k.x.Cols)
 	for i := range k.x.Rows {
@@ -111,7 +111,7 @@ func (k *kMeans) center(norm *nn.Norm) {
 	}
 }
 
-// normalise gives a vector length one, if it has any.
+// normalise scales a vector to length one, unless it is zero.
 func normalise(v []float32) {
 	sum := 0.0
 	for _, x := range v {
@@ -124,9 +124,9 @@ func normalise(v []float32) {
 	}
 }
 
-// start chooses the first centres by k-means++: each token with a probability in proportion to its
-// squared distance from the nearest centre so far. Of more than startTokens tokens a cluster, so
-// many are drawn first, evenly.
+// start chooses the first centres by k-means++: each is a token, with a probability proportional to
+// its squared distance from the nearest centre so far. If there are more than startTokens tokens
+// per cluster, only that many are considered, taken at even intervals.
 func (k *kMeans) start(r *rand.Rand) {
 	n := min(k.x.Rows, startTokens*k.centers.Rows)
 	from := func(i int) int { return i * k.x.Rows / n }
@@ -160,7 +160,7 @@ func (k *kMeans) start(r *rand.Rand) {
 
 const (
 	startTokens = 8
-	rounding    = 1e-5 // of squared distances: what is less is no distance
+	rounding    = 1e-5 // of squared distances: a smaller distance counts as zero
 )
 
 func dot(a, b []float32) float32 {
@@ -169,7 +169,7 @@ func dot(a, b []float32) float32 {
 	b = b[:len(a)]
 	for i := 0; i < n; i += 8 {
 		for j := range s {
-			s[j] += float32(a[i+j] * b[i+j]) // rounded, so that no machine fuses
+			s[j] += float32(a[i+j] * b[i+j]) // rounded, so that no machine fuses the operations
 		}
 	}
 	for i := n; i < len(a); i++ {
@@ -178,12 +178,12 @@ func dot(a, b []float32) float32 {
 	return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]))
 }
 
-// assign puts each token in the cluster whose centre it is most like, of equals the first, and
-// fills empty clusters. It reports whether anything changed.
+// assign puts each token into the cluster whose centre is most similar to it (the first of several)
+// and fills empty clusters. It reports whether anything changed.
 func (k *kMeans) assign() (changed bool) {
 	const block = 4096
 	before := slices.Clone(k.of)
-	first := k.size[0] == 0 // nothing was assigned yet
+	first := k.size[0] == 0 // nothing has been assigned yet
 	scores := nn.NewMat(min(block, k.x.Rows), k.centers.Rows)
 	for at := 0; at < k.x.Rows; at += block {
 		s := scores.Slice(0, min(block, k.x.Rows-at))
@@ -201,7 +201,7 @@ func (k *kMeans) assign() (changed bool) {
 	return first || !slices.Equal(before, k.of)
 }
 
-// fill gives each empty cluster the token that is least like its centre and not alone.
+// fill gives each empty cluster the token that is least similar to its centre and not alone in its cluster.
 func (k *kMeans) fill() {
 	var order []int32
 	for c, n := range k.size {
@@ -227,7 +227,7 @@ func (k *kMeans) fill() {
 	}
 }
 
-// update moves each centre to the mean direction of its tokens, summed in their order.
+// update moves each centre to the mean direction of its tokens, summed in order.
 func (k *kMeans) update() {
 	members := make([][]int32, k.centers.Rows)
 	for i, c := range k.of {

@@ -1,7 +1,7 @@
-// Rows of tokens that noise may choose. Above temperature 0 a token is chosen for its logit and its
-// noise, which is known before (design.md §2.2): an unlikely token can only be chosen where its
-// noise is high. Lists of clusters and text have 70 to 87 % of what grove's target chooses at
-// temperature 1, and 90 % and more with the tokens of the highest noise beside.
+// Rows of tokens that noise may choose. Above temperature 0 a token is chosen by its logit and its
+// noise, and the noise is known in advance (design.md §2.2): an unlikely token can be chosen only
+// where its noise is high. Lists of clusters and text have 70 to 87 % of the tokens that grove's
+// target chooses at temperature 1, and 90 % and more if the tokens of the highest noise are added.
 
 package shortlist
 
@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	ahead       = 6              // positions after the root, which has been chosen
-	noiseTokens = 48             // tokens of each, on average
-	noiseRows   = 2 * gemm.Panel // rows of a position: more are left out
+	ahead       = 6              // positions after the root, which is already chosen
+	noiseTokens = 48             // tokens for each, on average
+	noiseRows   = 2 * gemm.Panel // rows for each position: further tokens are left out
 )
 
-// noiseBlock is the tokens with the highest noise at a position, and how many of them have rows.
+// noiseBlock is the tokens with the highest noise at a position. The first n rows of the position are in use.
 type noiseBlock struct {
 	position int
 	tokens   []int32
@@ -25,8 +25,8 @@ type noiseBlock struct {
 }
 
 // addNoiseRows gives rows to the tokens that noise may choose after at tokens of text, except those
-// listed in any case, and reports whether a row changed. The rows are a function of position, seed
-// and tokens alone, not of the chunks in which the text came.
+// that are listed anyway, and reports whether a row changed. The rows depend only on position, seed
+// and tokens, not on the chunks in which the text arrived.
 func (o *textRows) addNoiseRows(seed uint64, at int) (changed bool) {
 	var done [ahead]bool
 	for position := at + 1; position <= at+ahead; position++ {
@@ -58,7 +58,7 @@ func (o *textRows) addNoiseRows(seed uint64, at int) (changed bool) {
 	return changed
 }
 
-// dropNoiseRows empties the rows of noise.
+// dropNoiseRows empties the rows of noise tokens.
 func (o *textRows) dropNoiseRows() {
 	for number := range o.noise {
 		b := &o.noise[number]
@@ -69,8 +69,8 @@ func (o *textRows) dropNoiseRows() {
 	}
 }
 
-// omitRepeated leaves a sequence's rows out of a list that begins with so many others and has their
-// token for another reason.
+// omitRepeated omits a sequence's rows from a list that has them after others rows, if has reports
+// that their token is listed for another reason.
 func (s *contextState) omitRepeated(l *List, others int, has func(token int32) bool) {
 	tokens := s.rows.head.Tokens
 	for i, token := range tokens[:s.rows.n] {

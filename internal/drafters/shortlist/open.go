@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Options choose a method, as drafters' texts say them.
+// Options choose a method, as given in the text of a drafter.
 type Options struct {
 	Method string // freq, freq-pa, context, dynaspec or dynaspec-fixed; empty: the whole vocabulary
 	Size   int    `draft:"size" help:"tokens of the shortlist; 0: a quarter of the vocabulary, with +context a sixteenth, with +dynaspec the router's default"`
@@ -22,16 +22,16 @@ type Options struct {
 // Routed reports whether the method needs a router.
 func (o *Options) Routed() bool { return o.Method == "dynaspec" || o.Method == "dynaspec-fixed" }
 
-// Drafter is what a method must know of a drafter.
+// Drafter is what a method needs to know about a drafter.
 type Drafter struct {
 	Pool      *par.Pool
 	Head      *nn.Linear
 	Norm      *nn.Norm             // before the head; may be nil
 	Tokens    []int32              // of each row of the head; nil: row i is token i's
-	Vocab     int                  // of the target, or the first tokens of the head's that may be drafted
+	Vocab     int                  // of the target, or the number of the head's first tokens that may be drafted
 	Tokenizer *tokenizer.Tokenizer // may be nil
 
-	// For dynaspec, of drafters whose rows read a feature beside their token:
+	// For dynaspec, if the drafter's rows read a feature as well as their token:
 	Embed   nn.Table
 	Routing *Routing
 }
@@ -74,7 +74,7 @@ func Open(o Options, d Drafter) (Method, error) {
 	return nil, fmt.Errorf("shortlist %q: want freq, freq-pa, context, dynaspec or dynaspec-fixed", o.Method)
 }
 
-// ranks are those of the tokens that may be drafted.
+// ranks returns the ranks of the tokens that may be drafted.
 func (o *Options) ranks(d *Drafter, head *Head) (*Ranks, error) {
 	var r *Ranks
 	if o.Ranks == "" {
@@ -91,10 +91,10 @@ func (o *Options) ranks(d *Drafter, head *Head) (*Ranks, error) {
 	return r.keep(func(token int32) bool { return int(token) < d.Vocab && head.Row(token) >= 0 }), nil
 }
 
-// routedExtra is how many tokens of a sequence dynaspec lists where a user does not say.
+// routedExtra is the default number of a sequence's tokens that dynaspec lists.
 const routedExtra = 512
 
-// openRouted makes dynaspec.
+// openRouted opens dynaspec.
 func (o *Options) openRouted(d *Drafter, head *Head) (Method, error) {
 	r := d.Routing
 	switch {
@@ -105,7 +105,7 @@ func (o *Options) openRouted(d *Drafter, head *Head) (Method, error) {
 			o.Method)
 	}
 	routed := RoutedOptions{Own: o.Own, Clusters: r.Listed, Extra: min(routedExtra, head.W.Out())}
-	if o.Method == "dynaspec" { // what later steps have less, the first may have more
+	if o.Method == "dynaspec" { // the first steps may have more, as later steps have less
 		routed.PositionAware, routed.Clusters = true, min(2*r.Listed, len(r.Clusters))
 	}
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Start is Choose in phases: lists are laid out when they are done. Their places are known at once.
+// Start is Choose in phases: it assigns lists to the queries at once, and the phases fill the lists.
 func (d *Routed) Start(queries []Query, lists []*List) []par.Phase {
 	p := &d.picking
 	p.queries = append(p.queries[:0], queries...)
@@ -34,8 +34,8 @@ func (d *Routed) Start(queries []Query, lists []*List) []par.Phase {
 	return p.plan()
 }
 
-// picking is a Choose under way: the router's inputs are gathered and every row's clusters scored,
-// then the lists are laid out.
+// picking is a Choose in progress: first the router's inputs are gathered and every row's clusters
+// scored, then the lists are laid out.
 type picking struct {
 	d       *Routed
 	exec    *nn.Exec
@@ -56,13 +56,13 @@ type fill struct {
 	task int
 }
 
-// pickedList is a list of queries first to last.
+// pickedList is the list of queries first to last.
 type pickedList struct {
 	*List
 	first, last int
 }
 
-// picks is scratch of a worker.
+// picks is a worker's scratch memory.
 type picks struct {
 	clusters []int32
 	scores   []float32
@@ -82,7 +82,7 @@ func (p *picking) plan() []par.Phase {
 	return p.phases
 }
 
-// gathering gathers what the router reads of each query.
+// gathering collects the router's inputs for each query.
 type gathering picking
 
 func (p *gathering) Do(_, task int) {
@@ -93,8 +93,8 @@ func (p *gathering) Do(_, task int) {
 	copy(p.hidden.Row(task), q.Hidden)
 }
 
-// laying is the phase of picking that lays out the lists, the clusters with the highest scores for
-// any of a list's rows, and fills rows that they have.
+// laying is the phase of picking that lays out the lists and fills their stale rows. A list has the
+// clusters with the highest scores for any of its queries.
 type laying picking
 
 func (p *laying) Do(worker, task int) {
@@ -114,7 +114,7 @@ func (p *laying) Do(worker, task int) {
 	p.d.lay(l.List, q.State.(*routedState).contextState, w)
 }
 
-// higher raises scores to those of another row.
+// higher replaces each score by another row's if that is higher.
 func higher(scores, other []float32) {
 	other = other[:len(scores)]
 	for c, s := range scores {

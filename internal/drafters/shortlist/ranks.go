@@ -1,4 +1,4 @@
-// Tokens by their frequency in a text, and the file that keeps them (FR-Spec; DynaSpec §2.1).
+// Tokens by frequency in a text, and the file that stores them (FR-Spec; DynaSpec §2.1).
 
 package shortlist
 
@@ -13,19 +13,19 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Ranks is a vocabulary in order of frequency. Any number of the first tokens is a shortlist.
+// Ranks is a vocabulary in order of frequency. Any prefix of it is a shortlist.
 type Ranks struct {
-	// Order is every token of the vocabulary, once: those that a shortlist never leaves out, then
-	// the others from the most frequent on; of equals the one with the smaller id, which a
-	// byte-pair vocabulary learned earlier.
+	// Order has every token of the vocabulary once: first those that no shortlist omits, then the
+	// others in descending order of frequency. If frequencies are equal, the smaller id comes first: a
+	// byte-pair vocabulary learned it earlier.
 	Order  []int32
-	Kept   int    // tokens at the beginning that are never left out
+	Kept   int    // number of tokens at the beginning that are never omitted
 	Source string // what was counted
-	Key    string // the vocabulary's fingerprint; "": not known
+	Key    string // the vocabulary's fingerprint; "": unknown
 }
 
-// Count ranks a vocabulary of n tokens by how often each occurs. Tokens beyond it are not counted.
-// t says which are special or stop tokens, to keep them whatever the size; it may be nil.
+// Count ranks a vocabulary of n tokens by how often each occurs. Other tokens are not counted. t
+// says which are special or stop tokens, which are kept whatever the size; it may be nil.
 func Count(n int, t *tokenizer.Tokenizer, source string, texts ...[]int32) *Ranks {
 	counts := make([]int64, n)
 	for _, text := range texts {
@@ -38,7 +38,7 @@ func Count(n int, t *tokenizer.Tokenizer, source string, texts ...[]int32) *Rank
 	return Rank(counts, t, source)
 }
 
-// Rank is Count where the tokens were counted already: counts[i] is how often token i occurred.
+// Rank is Count for tokens that are already counted: counts[i] is how often token i occurred.
 func Rank(counts []int64, t *tokenizer.Tokenizer, source string) *Ranks {
 	r := &Ranks{Source: source, Key: Fingerprint(t)}
 	kept := make([]bool, len(counts))
@@ -65,10 +65,10 @@ func Rank(counts []int64, t *tokenizer.Tokenizer, source string) *Ranks {
 	return r
 }
 
-// First is the n tokens of highest rank, more where more are kept.
+// First returns the n tokens of highest rank, or more if more are kept.
 func (r *Ranks) First(n int) []int32 { return r.Order[:min(max(n, r.Kept), len(r.Order))] }
 
-// Keys of a file of ranks, which is a GGUF file without tensors.
+// Keys of a file of ranks. It is a GGUF file without tensors.
 const (
 	keyArch   = "general.architecture"
 	arch      = "shortlist"
@@ -131,9 +131,9 @@ func readRanks(f *gguf.File, path string) (*Ranks, error) {
 	return r, nil
 }
 
-// For is the ranks for a vocabulary of n tokens that t reads; t may be nil. Where the tokenizers
+// For returns the ranks for a vocabulary of n tokens that t reads; t may be nil. If the tokenizers
 // are the same, n may differ from the number of ranks by ids that stand for nothing: some models'
-// vocabularies are longer than their tokenizers'.
+// vocabularies are longer than those of their tokenizers.
 func (r *Ranks) For(n int, t *tokenizer.Tokenizer) (*Ranks, error) {
 	key := Fingerprint(t)
 	if key != "" && r.Key != "" && key != r.Key {
@@ -149,12 +149,12 @@ func (r *Ranks) For(n int, t *tokenizer.Tokenizer) (*Ranks, error) {
 	return r, nil
 }
 
-// Of is the ranks of the tokens that a head has.
+// Of returns the ranks of the tokens that a head has.
 func (r *Ranks) Of(h *Head) *Ranks {
 	return r.keep(func(token int32) bool { return h.Row(token) >= 0 })
 }
 
-// keep is the ranks of some tokens alone.
+// keep returns the ranks of the wanted tokens only.
 func (r *Ranks) keep(wanted func(token int32) bool) *Ranks {
 	w := &Ranks{Source: r.Source, Key: r.Key}
 	for i, token := range r.Order {

@@ -1,14 +1,14 @@
 // dynaspec: the clusters that a router picks (DynaSpec §4, Algorithm 1).
 //
-// In the paper every prefix has a list of its own (RoutedOptions.Own). Else rows of a sequence in
-// one pass share one, if their budgets are the same: the clusters with the highest score for any of
-// them. Of as many clusters a shared list costs a third: a panel of the head is read and multiplied
-// for all rows at once; and rows of one pass, the likeliest continuations of one text, mostly want
-// the same.
+// In the paper every prefix has its own list (RoutedOptions.Own). Otherwise rows of a sequence in
+// one pass share a list if their budgets are the same: the clusters with the highest score for any
+// of them. For the same number of clusters a shared list costs a third, because a panel of the head
+// is read and multiplied for all rows at once; and rows of one pass, the likeliest continuations of
+// one text, mostly need the same clusters.
 //
-// A router that reads a token and a feature does not know what the drafter's attention looks back at:
-// names that occur again. So lists have also what context lists have, the text's latest tokens and the
-// verifier's alternatives. One that reads the row's output knows: see Router.
+// A router that reads a token and a feature does not know what the drafter's attention looks back
+// at: names that occur again. So lists also have what context lists have: the text's latest tokens
+// and the verifier's alternatives. A router that reads the row's output does know: see Router.
 
 package shortlist
 
@@ -23,15 +23,15 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// RoutedOptions say how many clusters a list has, and what else.
+// RoutedOptions say how many clusters a list has, and what else it has.
 type RoutedOptions struct {
-	Extra         int  // tokens of the sequence at most
+	Extra         int  // maximum number of tokens of the sequence
 	Clusters      int  // k_max
-	Own           bool // each row has a list of its own; else rows of a step share one
-	PositionAware bool // k_max at steps 0 and 1, ⌊k_max/(2(step + 1))⌋ later; else k_max at all
+	Own           bool // each row has its own list; otherwise rows of a step share one
+	PositionAware bool // k_max at steps 0 and 1, ⌊k_max/(2(step + 1))⌋ later; otherwise always k_max
 }
 
-// Budget is the number of clusters at a step: k_c of DynaSpec §4.2, at least one.
+// Budget returns the number of clusters at a step: k_c of DynaSpec §4.2, but at least one.
 func (o RoutedOptions) Budget(step int) int {
 	if o.PositionAware && step > 1 {
 		return max(1, o.Clusters/(2*(step+1)))
@@ -39,15 +39,15 @@ func (o RoutedOptions) Budget(step int) int {
 	return o.Clusters
 }
 
-// Routing is a router with the clusters that it scores.
+// Routing is a router together with the clusters that it scores.
 type Routing struct {
 	Router   *Router
 	Always   []int32   // tokens that every list has
 	Clusters [][]int32 // the others
-	Listed   int       // clusters of a list, where a user does not say; at most as many as there are
+	Listed   int       // default number of clusters of a list; at most as many as there are
 }
 
-// ClusterOf is of each token of a vocabulary its cluster, negative where it is in none.
+// ClusterOf returns the cluster of each token of a vocabulary, negative if it is in none.
 func ClusterOf(clusters [][]int32, vocab int) []int32 {
 	of := slices.Repeat([]int32{neverListed}, vocab)
 	for c, tokens := range clusters {
@@ -58,15 +58,15 @@ func ClusterOf(clusters [][]int32, vocab int) []int32 {
 	return of
 }
 
-// Routed lists the clusters that a router picks, always a panel or more of frequent tokens, and tokens of the sequence.
+// Routed lists the clusters that a router picks, one or more panels of frequent tokens, and tokens of the sequence.
 type Routed struct {
 	o       RoutedOptions
 	router  *Router
 	embed   nn.Table
 	pool    *par.Pool
-	context *Context            // the tokens always listed, and those of sequences
-	head    *output.OrderedHead // cluster after cluster, each in panels of its own
-	first   []int               // panel of each cluster's first token, and of the end
+	context *Context            // the tokens that are always listed, and those of sequences
+	head    *output.OrderedHead // cluster by cluster, each in its own panels
+	first   []int               // panel of each cluster's first token, and the end
 	size    []int               // of each cluster
 	of      []int32             // of each token, its cluster; negative: none
 	tail    *tail               // of all clusters
@@ -79,7 +79,7 @@ func (d *Routed) Fork() Method {
 	return f.ready(d.pool)
 }
 
-// ready gives d scratch of its own.
+// ready gives d its own scratch memory.
 func (d *Routed) ready(pool *par.Pool) *Routed {
 	d.pool = pool
 	d.picking = picking{d: d, exec: nn.NewExec(pool), workers: make([]picks, pool.Threads())}
@@ -91,15 +91,15 @@ func (d *Routed) ready(pool *par.Pool) *Routed {
 	return d
 }
 
-// Always are the tokens that every routed list holds: those that ranks keep, and the most frequent
-// up to a whole panel. Cluster the others.
+// Always returns the tokens that every routed list has: those that the ranks keep, and the most
+// frequent ones up to a whole panel. Only others are to be clustered.
 func Always(r *Ranks) (always, others []int32) {
 	n := (max(r.Kept, 1) + gemm.Panel - 1) / gemm.Panel * gemm.Panel
 	always = r.First(n)
 	return always, r.Order[len(always):]
 }
 
-// NewRouted lists clusters of a routing, less what the head does not have. embed is the drafter's table of embeddings.
+// NewRouted lists clusters of a routing, without tokens that the head lacks. embed is the drafter's embedding table.
 func NewRouted(pool *par.Pool, head *Head, embed nn.Table, r *Routing, o RoutedOptions) (*Routed, error) {
 	switch n := len(r.Clusters); {
 	case r.Router.Clusters != n || r.Router.Hidden != head.W.In():
@@ -133,7 +133,7 @@ func NewRouted(pool *par.Pool, head *Head, embed nn.Table, r *Routing, o RoutedO
 	return d.ready(pool), nil
 }
 
-// wholePanels fills up the last panel of an order.
+// wholePanels pads an order to whole panels.
 func wholePanels(order []int32) []int32 {
 	for len(order)%gemm.Panel != 0 {
 		order = append(order, output.NoToken)
@@ -141,7 +141,7 @@ func wholePanels(order []int32) []int32 {
 	return order
 }
 
-// ReadsOutput reports what the router reads.
+// ReadsOutput reports whether the router reads the row's output.
 func (d *Routed) ReadsOutput() bool { return d.router.Output }
 
 func (d *Routed) Begin(p *sample.Params) State { return &routedState{contextState: d.context.begin(p)} }
@@ -149,7 +149,7 @@ func (d *Routed) Begin(p *sample.Params) State { return &routedState{contextStat
 // routedState is a sequence with the lists of its draft.
 type routedState struct {
 	*contextState
-	lists []*List // of which the first used are of the draft under way
+	lists []*List // the first used of them belong to the current draft
 	used  int
 }
 
@@ -157,7 +157,7 @@ func (d *Routed) Choose(queries []Query, lists []*List) {
 	d.pool.RunPhases(d.Start(queries, lists))
 }
 
-// list is one to lay out.
+// list returns a list to lay out.
 func (s *routedState) list() *List {
 	if s.used == len(s.lists) {
 		s.lists = append(s.lists, new(List))
@@ -166,19 +166,19 @@ func (s *routedState) list() *List {
 	return s.lists[s.used-1]
 }
 
-// pure is the share of a list's clusters that count as the likeliest tokens, for the tail: the
-// others are there because they are like those. With it the mean error of the logarithm of all
-// tokens' mass is below 0.02 for lists of 3 to 13 % of grove's target's, at temperatures 1 and 0.5.
+// pure is the share of a list's clustered tokens that the tail counts as the likeliest: the others are
+// listed because they resemble those. With it, the mean error of the logarithm of all tokens' mass is
+// below 0.02 for lists of 3 to 13 % of the vocabulary of grove's target, at temperatures 1 and 0.5.
 const pure = 0.5
 
-// lay lists what a sequence has and the clusters that were picked, which are in ascending order.
+// lay lists a sequence's own tokens and the clusters that were picked, which are in ascending order.
 func (d *Routed) lay(l *List, s *contextState, w *picks) {
 	l.Reset()
 	s.onto(l)
 	for _, c := range w.clusters {
 		w.picked[c] = true
 	}
-	if s.rows != nil { // none is listed twice
+	if s.rows != nil { // no token is listed twice
 		s.omitRepeated(l, d.context.core.Panels()*gemm.Panel, func(token int32) bool {
 			c := d.of[token]
 			return c >= 0 && w.picked[c]

@@ -1,4 +1,4 @@
-// The router of DynaSpec §4.2: a small MLP that scores clusters by what the drafter is about to read.
+// The router of DynaSpec §4.2: a small MLP that scores clusters from what the drafter is about to read.
 
 package shortlist
 
@@ -10,29 +10,29 @@ import (
 // RouterConfig is a router's shape.
 type RouterConfig struct {
 	Embed    int // width of the drafter's token embeddings
-	Hidden   int // of its states
-	Width    int // of the router's one hidden layer
+	Hidden   int // width of its states
+	Width    int // width of the router's only hidden layer
 	Clusters int
 	Output   bool // h is the row's output, not the feature that it reads
 }
 
-// Router scores the clusters that hold the next token's candidates:
+// Router scores the clusters that hold candidates for the next token:
 //
 //	s = W·gelu(A·[norm(e) | norm(h)] + a) + b
 //
-// where e is the embedding of the row's token. In the paper h is the feature that the row reads beside
-// it, such as the drafter's state at its parent. Both are known before the drafter's layers run, so on
-// a device with idle parts routing costs no time (DynaSpec, §4.2). Here nothing is idle, so h may as
-// well be the row's output, which has what attention found in the text. The router is trained on the
-// clusters of the drafter's own likeliest tokens by binary cross-entropy, so b is best begun at the
-// clusters' log-odds.
+// where e is the embedding of the row's token. In the paper h is the feature that the row reads
+// with it, such as the drafter's state at its parent. Both are known before the drafter's layers
+// run, so on a device with idle units routing costs no time (DynaSpec, §4.2). Here nothing is idle,
+// so h may as well be the row's output, which contains what attention found in the text. The router
+// is trained on the clusters of the drafter's own likeliest tokens by binary cross-entropy, so b is
+// best initialised to the clusters' log-odds.
 type Router struct {
 	RouterConfig
 	EmbedNorm, HiddenNorm nn.Norm
 	In, Out               nn.Linear
 }
 
-// NewRouter builds the router over its weights: router.{embed_norm,hidden_norm}.weight, router.{in,out}.{weight,bias}.
+// NewRouter builds a router from its weights: router.{embed_norm,hidden_norm}.weight, router.{in,out}.{weight,bias}.
 func NewRouter(c RouterConfig, w model.Weights) (*Router, error) {
 	r := &Router{RouterConfig: c}
 	var err error
@@ -60,13 +60,13 @@ func NewRouter(c RouterConfig, w model.Weights) (*Router, error) {
 	return r, nil
 }
 
-// RouterBuffers is memory of a router's passes.
+// RouterBuffers is the memory of a router's passes.
 type RouterBuffers struct{ inner nn.Buffer }
 
-// Scores fills dst, a row a query and a column a cluster, from the rows' embeddings and features.
-// Under a tape it is recorded.
+// Scores computes dst, with a row for each query and a column for each cluster, from the rows'
+// embeddings and features. Under a tape it is recorded.
 func (r *Router) Scores(e *nn.Exec, embed, hidden, dst nn.Mat, m *RouterBuffers) {
-	if r.In.W == nil { // the clusters' centres alone: s = W·norm(h)
+	if r.In.W == nil { // only the clusters' centres: s = W·norm(h)
 		e.Linear(nn.Source{X: hidden, Norm: &r.HiddenNorm}, nn.Proj{Linear: &r.Out, Dst: dst})
 		return
 	}

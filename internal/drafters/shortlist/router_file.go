@@ -1,5 +1,5 @@
-// Routers in files: GGUF of an architecture of its own, for llama.cpp takes no tensors in a head's
-// file that it does not know.
+// Routers in files: GGUF with its own architecture, because llama.cpp accepts no unknown tensors in
+// a head's file.
 
 package shortlist
 
@@ -24,49 +24,49 @@ const (
 	keyEmbed      = "router.embedding_length"
 	keyHidden     = "router.feature_length"
 	keyWidth      = "router.hidden_length"
-	keyInput      = "router.input"      // feature or output; without it feature
+	keyInput      = "router.input"      // feature (the default) or output
 	keyListed     = "router.listed"     // Routing.Listed
-	keyClusters   = "router.clusters"   // of each token of the vocabulary its cluster, or one of the next two
+	keyClusters   = "router.clusters"   // of each token of the vocabulary, its cluster, alwaysListed or neverListed
 	keyVocabulary = "router.vocabulary" // its fingerprint
 )
 
 func init() { model.RegisterHeads(archRouter) }
 
-// routerKeys are the keys of a router. Early files have a fingerprint of the head that it was
+// routerKeys are the keys of a router. Early files also have a fingerprint of the head that it was
 // trained with.
 var routerKeys = ggufkeys.Rules{
 	Obeyed:  []string{"embedding_length", "feature_length", "hidden_length", "input", "listed", "clusters", "vocabulary"},
 	Ignored: []string{"head"},
 }
 
-// What a router reads of a row beside its token.
+// What a router reads of a row in addition to its token.
 const (
 	inputFeature = "feature"
 	inputOutput  = "output"
 )
 
-// Tokens that are in no cluster.
+// Values for tokens that are in no cluster.
 const (
 	alwaysListed = -1
-	neverListed  = -2 // the head does not have them
+	neverListed  = -2 // the head lacks them
 )
 
-// ErrNoRouter is the error of a file that is none of a router.
+// ErrNoRouter is the error for a file that is not a router's.
 var ErrNoRouter = errors.New("not a router")
 
-// RouterFile is what a router's file says beside its weights.
+// RouterFile is what a router's file says in addition to its weights.
 type RouterFile struct {
 	Name   string
 	Config RouterConfig
 	Vocab  int
 	Listed int
 
-	Vocabulary string // its fingerprint; "": not known
+	Vocabulary string // its fingerprint; "": unknown
 
 	of []int32 // of each token, its cluster
 }
 
-// ReadRouter reads the shape of a router, and not its weights.
+// ReadRouter reads the shape of a router without its weights.
 func ReadRouter(f *gguf.File) (*RouterFile, error) {
 	wrong := func(field, format string, args ...any) error {
 		return &fileerr.Error{Format: "gguf", File: f.Path, Field: "key " + fileerr.Quote(field),
@@ -144,8 +144,8 @@ func (r *RouterFile) Load(f *gguf.File, pool *par.Pool) (*Routing, error) {
 	return routing, w.Pack(pool)
 }
 
-// Fits returns an error that says what differs where the router is not one for drafters of so wide
-// embeddings and features.
+// Fits returns an error that says what differs if the router does not fit drafters with embeddings
+// and features of these widths.
 func (r *RouterFile) Fits(vocab, embed, hidden int) error {
 	switch {
 	case r.Vocab != vocab:
@@ -157,8 +157,8 @@ func (r *RouterFile) Fits(vocab, embed, hidden int) error {
 	return nil
 }
 
-// Reads returns an error where the router's clusters are of the tokens of another vocabulary than t
-// reads; t may be nil: it is not known.
+// Reads returns an error if the router's clusters have tokens of another vocabulary than the one
+// that t reads. t may be nil: then its vocabulary is unknown.
 func (r *RouterFile) Reads(t *tokenizer.Tokenizer) error {
 	if key := Fingerprint(t); key != "" && r.Vocabulary != "" && key != r.Vocabulary {
 		return fmt.Errorf("key %s is %s, and the target's vocabulary %s: want a router trained with this target",
@@ -167,8 +167,8 @@ func (r *RouterFile) Reads(t *tokenizer.Tokenizer) error {
 	return nil
 }
 
-// Write writes a router and its weights, which NewRouter names, to a GGUF file. Of file all but
-// Listed is read.
+// Write writes a router and its weights, named as for NewRouter, to a GGUF file. All fields of file
+// are used except Listed.
 func (r *Routing) Write(path string, file RouterFile, weights []tensor.Tensor) error {
 	of := ClusterOf(r.Clusters, file.Vocab)
 	for _, token := range r.Always {

@@ -1,11 +1,11 @@
-// What shortlists made of a drafter's head, in counts.
+// Counts of how shortlists affected a drafter's head.
 
 package shortlist
 
 import "github.com/grovellm/grove/draft"
 
-// StatsOf counts, since a drafter was made, what its head computed over shortlists; zeros where its
-// head computes all tokens, or it has none. A wrapper of a drafter with a head has to have the method.
+// StatsOf returns the counts of what a drafter's head computed over shortlists since the drafter was made, or zeros
+// if its head computes all tokens or it has none. A wrapper of a drafter with a head must have the method ListStats.
 func StatsOf(d draft.Drafter) Stats {
 	if c, ok := d.(interface{ ListStats() Stats }); ok {
 		return c.ListStats()
@@ -13,17 +13,17 @@ func StatsOf(d draft.Drafter) Stats {
 	return Stats{}
 }
 
-// Stats count the rows whose logits were computed over a shortlist, and how often the list held
-// the token that the target chose.
+// Stats counts the rows whose logits were computed over a shortlist, and how often the list had the
+// token that the target chose.
 type Stats struct {
 	Head    bool // the drafter has an output head
 	Rows    int  // of drafts, with a list
-	Tokens  int  // on the lists of all of them
-	Choices int  // of the target's tokens below rows of the accepted path
-	Listed  int  // of those, on the row's list
+	Tokens  int  // total on all of their lists
+	Choices int  // tokens that the target chose below rows of the accepted path
+	Listed  int  // how many of those were on the row's list
 }
 
-// OfHead is s, of a drafter with an output head.
+// OfHead returns s for a drafter with an output head.
 func (s Stats) OfHead() Stats {
 	s.Head = true
 	return s
@@ -35,7 +35,7 @@ func (s *Stats) Row(l *List) {
 	s.Tokens += l.Count()
 }
 
-// Choice counts what the target chose below a row of the accepted path.
+// Choice counts the target's choice below a row of the accepted path.
 func (s *Stats) Choice(l *List, token int32) {
 	s.Choices++
 	if l.Has(token) {
@@ -43,12 +43,12 @@ func (s *Stats) Choice(l *List, token int32) {
 	}
 }
 
-// Sub is the counts since o was taken.
+// Sub returns the counts since o was taken.
 func (s Stats) Sub(o Stats) Stats {
 	return Stats{s.Head, s.Rows - o.Rows, s.Tokens - o.Tokens, s.Choices - o.Choices, s.Listed - o.Listed}
 }
 
-// Add adds o.
+// Add adds the counts of o.
 func (s *Stats) Add(o Stats) {
 	s.Head = s.Head || o.Head
 	s.Rows += o.Rows
@@ -57,8 +57,8 @@ func (s *Stats) Add(o Stats) {
 	s.Listed += o.Listed
 }
 
-// Size is the mean number of tokens on a row's list, and Coverage the share of the target's choices
-// that were on theirs; 0 without any.
+// Size returns the mean number of tokens on a row's list, and Coverage the share of the target's
+// choices that were on their row's list. Without any, they are 0.
 func (s *Stats) Size() float64     { return ratio(s.Tokens, s.Rows) }
 func (s *Stats) Coverage() float64 { return ratio(s.Listed, s.Choices) }
 
@@ -69,8 +69,8 @@ func ratio(a, b int) float64 {
 	return float64(a) / float64(b)
 }
 
-// Tell lets a sequence's shortlists know what the target committed, and what else it thought of
-// there. words may be nil.
+// Tell tells a sequence's shortlists which tokens the target committed and which others it
+// considered there. words may be nil.
 func Tell(words State, r *draft.Rows) {
 	if words == nil {
 		return

@@ -13,49 +13,49 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// tail is rows of a head summed up, to estimate the softmax's mass on them without computing their
+// tail summarises rows of a head, to estimate the softmax's mass on them without computing their
 // logits.
 //
-// Logits w·h of many rows w are distributed about normally, with mean h·(mean of the rows) and
-// variance hᵀ·C·h, C the rows' covariance: so the sum of their exponentials is about n·exp(mean +
-// variance/2). C ≈ L·Lᵀ by a Cholesky factorisation that takes the largest pivots first and ends
-// after some columns. So what is computed beside the logits is the mean and columns of L. What of C
-// the columns leave is taken for hidden states without a direction.
+// The logits w·h of many rows w have an approximately normal distribution, with mean h·(mean of the rows)
+// and variance hᵀ·C·h, where C is the rows' covariance: so the sum of their exponentials is about
+// n·exp(mean + variance/2). C ≈ L·Lᵀ by a Cholesky factorisation that takes the largest pivots first and
+// stops after some columns. So only products with the mean and the columns of L are computed in addition to
+// the logits. The part of C that the columns leave out is computed as if hidden states had no direction.
 //
-// Logits have wider tails than normal variables. In place of ½ of the variance stands [fatness],
-// fitted to grove's draft model over the tokens after the first 1024 to 8192 by frequency, on texts
-// of three kinds: 0.67 to 0.83. Standard deviation of the error of the logarithm of the mass, by
-// one correction for all rows and by this, at temperature 1 (code, arithmetic, prose):
+// Logits have heavier tails than normal variables. The factor ½ of the variance is therefore replaced by
+// [fatness], fitted to grove's draft model over the tokens after the first 1024 to 8192 by frequency, on
+// texts of three kinds: 0.67 to 0.83. The standard deviation of the error of the logarithm of the mass,
+// with one correction for all rows and with this one, at temperature 1 (code, arithmetic, prose):
 //
 //	                                     one correction      this
 //	draft model, 4096 of 16384 tokens    0.28  0.25  0.24    0.16  0.07  0.14
 //	draft model, context                 0.48  0.48  0.41    0.21  0.16  0.14
 //	target, context (nothing fitted)     0.39  0.34  0.45    0.21  0.17  0.20
 //
-// and its mean is within 0.07 of nothing.
+// Its mean is within 0.07 of zero.
 //
-// Where the likeliest tokens are listed one by one, as a router does, what is left is a normal
-// distribution without its upper end: a share Φ(cut − deviation) of its mass, cut being the place,
-// in deviations from the mean, above which the listed tokens are.
+// If the likeliest tokens are listed one by one, as with a router, the rest has a normal
+// distribution without its upper end: a share Φ(cut − deviation) of its mass, where the listed
+// tokens are those more than cut deviations above the mean.
 type tail struct {
 	head   *output.OrderedHead // the mean, then columns of L
-	tokens int                 // that are summed up
-	rest   float64             // variance left out of L
+	tokens int                 // number of tokens summed up
+	rest   float64             // variance that L leaves out
 }
 
 const (
 	fatness = 0.7
-	// factors is how many columns of L there are at most: with one mean they fill two panels.
+	// factors is the maximum number of columns of L: with the mean they fill two panels.
 	factors = 2*gemm.Panel - 1
-	// sampled is how many rows C is computed from at most.
+	// sampled is the maximum number of rows from which C is computed.
 	sampled = 8192
 )
 
-// newTail sums up the rows of tokens.
+// newTail summarises the rows of tokens.
 func newTail(pool *par.Pool, head *Head, tokens []int32) (*tail, error) {
 	d := head.W.In()
 	t := &tail{tokens: len(tokens)}
-	// Every so many rows stand for all.
+	// One row out of every few stands for all.
 	every := max(1, (len(tokens)+sampled-1)/sampled)
 	x := nn.NewMat((len(tokens)+every-1)/every, d)
 	mean, bias := make([]float32, d), float32(0)
@@ -92,9 +92,9 @@ func newTail(pool *par.Pool, head *Head, tokens []int32) (*tail, error) {
 	return t, nil
 }
 
-// cholesky returns columns of the factor of c/n, those with the largest pivots, and the variance
-// they leave. Of a hidden state that passed a norm, element i is about norm.Weight[i] times a
-// variable of variance 1: pivots are weighed so.
+// cholesky returns the columns of the factor of c/n with the largest pivots, and the variance that
+// they leave out. Element i of a hidden state after a norm is about norm.Weight[i] times a variable
+// of variance 1: pivots are weighted accordingly.
 func cholesky(c nn.Mat, n float64, norm *nn.Norm) (columns [][]float32, rest float64) {
 	d := c.Rows
 	left, weigh := make([]float64, d), make([]float64, d)
@@ -133,7 +133,7 @@ func cholesky(c nn.Mat, n float64, norm *nn.Norm) (columns [][]float32, rest flo
 	return columns, rest
 }
 
-// packRows packs rows of d elements as a type, filled up to a whole panel with zeros.
+// packRows packs rows of d elements as a type, padded with zeros to a whole panel.
 func packRows(rows [][]float32, d int, t gemm.Type) (*gemm.Matrix, error) {
 	n := (len(rows) + gemm.Panel - 1) / gemm.Panel * gemm.Panel
 	all := make([]float32, n*d)
@@ -152,13 +152,13 @@ func packRows(rows [][]float32, d int, t gemm.Type) (*gemm.Matrix, error) {
 	return w, nil
 }
 
-// logMass is the logarithm of the sum of exp(logit / temperature) over the tail's tokens but the
-// likeliest, those above cut (infinite: all count), from the products with the tail's rows;
-// temperature 0 is taken for 1.
+// logMass returns the logarithm of the sum of exp(logit / temperature) over the tail's tokens
+// except the likeliest, those above cut (if cut is infinite, over all), from the products with the
+// tail's rows. Temperature 0 counts as 1.
 //
-// At low temperatures the sum of all is not of many tokens but of the largest, and n tokens'
-// largest is √(2·ln n) standard deviations above the mean. (Derrida's random energy model has just
-// this transition.) Below a cut there are many in any case.
+// At low temperatures the sum is dominated by the largest tokens instead of by many, and the
+// largest of n tokens is √(2·ln n) standard deviations above the mean. (Derrida's random energy
+// model has exactly this transition.) Below a cut there are always many.
 func (t *tail) logMass(x []float32, temperature float32, cut float64) float64 {
 	if t.tokens == 0 {
 		return math.Inf(-1)
@@ -185,15 +185,15 @@ func (t *tail) logMass(x []float32, temperature float32, cut float64) float64 {
 	}
 }
 
-// logNormal is the logarithm of the probability that a normal variable is below x.
+// logNormal returns the logarithm of the probability that a standard normal variable is below x.
 func logNormal(x float64) float64 {
-	if x < -20 { // where Erfc loses its digits, and soon all
+	if x < -20 { // where Erfc loses its digits, and soon underflows
 		return -x*x/2 - math.Log(-x*math.Sqrt(2*math.Pi))
 	}
 	return math.Log(math.Erfc(-x/math.Sqrt2) / 2)
 }
 
-// cutAbove is the place, in deviations, above which a share of a normal distribution lies.
+// cutAbove returns the point, in deviations, above which a share of a normal distribution lies.
 func cutAbove(share float64) float64 {
 	switch {
 	case share <= 0:

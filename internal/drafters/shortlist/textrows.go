@@ -7,24 +7,24 @@ import (
 	"github.com/grovellm/grove/internal/nn/output"
 )
 
-// textRows is rows of a head for the tokens that came up last in a sequence, and after those for
-// the tokens that noise may choose next (noiserows.go). When a token comes and no row is free, it
-// takes that of the one that came up longest ago. Rows are named at once, and filled later, by
-// several workers: a row lies scattered over a panel, and to copy it costs a microsecond.
+// textRows is rows of a head for the tokens that came up last in a sequence, followed by rows for
+// the tokens that noise may choose next (noiserows.go). If a token comes up and no row is free, it
+// takes the row of the token that came up longest ago. Rows are named at once and filled later by
+// several workers: a row is scattered over a panel, and copying it takes a microsecond.
 type textRows struct {
 	c    *Context
 	head *output.OrderedHead
-	n    int // rows of tokens that came up
+	n    int // number of rows of tokens that came up
 
-	// These rows in the order in which they came up, the latest first, as a ring through the row
-	// number c.extra.
+	// These rows in the order in which they came up, the latest first, as a ring through the row with
+	// index c.extra.
 	before, after []int32
 
 	noise [ahead]noiseBlock
 
-	stale    []bool  // of each row: it is named and not filled
-	anyStale bool    // there may be one
-	todo     []int32 // those that the tasks under way fill
+	stale    []bool  // of each row: it is named but not filled
+	anyStale bool    // there may be a stale row
+	todo     []int32 // those that the current tasks fill
 }
 
 func newTextRows(c *Context) *textRows {
@@ -50,10 +50,10 @@ func (o *textRows) clear() {
 	o.anyStale = false
 }
 
-// panels is how many of the tokens that came up are in use.
+// panels returns the number of panels in use for tokens that came up.
 func (o *textRows) panels() int { return (o.n + gemm.Panel - 1) / gemm.Panel }
 
-// add makes a token the latest, and reports whether it was not among them.
+// add makes a token the latest, and reports whether it was not yet among them.
 func (o *textRows) add(token int32) (fresh bool) {
 	end := o.c.extra
 	row := o.head.Row(token)
@@ -77,7 +77,7 @@ func (o *textRows) add(token int32) (fresh bool) {
 	return fresh
 }
 
-// name makes a row that of a token.
+// name assigns a row to a token.
 func (o *textRows) name(row int, token int32) {
 	o.head.Set(row, token)
 	o.stale[row], o.anyStale = true, true
@@ -87,10 +87,10 @@ func (o *textRows) unlink(row int) {
 	o.after[o.before[row]], o.before[o.after[row]] = o.after[row], o.before[row]
 }
 
-// fillRows is how many rows a task fills.
+// fillRows is the number of rows that a task fills.
 const fillRows = 8
 
-// fills is how many tasks fill what is stale.
+// fills returns the number of tasks that fill the stale rows.
 func (o *textRows) fills() int {
 	o.todo = o.todo[:0]
 	if o.anyStale {
@@ -104,7 +104,7 @@ func (o *textRows) fills() int {
 	return (len(o.todo) + fillRows - 1) / fillRows
 }
 
-// Do is such a task.
+// Do runs one of these tasks.
 func (o *textRows) Do(_, task int) {
 	for _, row := range o.todo[task*fillRows : min((task+1)*fillRows, len(o.todo))] {
 		o.head.Fill(int(row))
