@@ -6,9 +6,9 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// ByText checks a drafter with a head whose guide refuses every level: text that repeats itself is
-// drafted on by the text alone, of which the head need not have read a row; and what the head
-// drafts of the text afterwards is the same.
+// ByText checks a drafter with a head and a guide that refuses every level: repetitive text is
+// drafted from the text alone, even if the head has not read a row of it; and the head's later
+// drafts of the text stay the same.
 func ByText(t *testing.T, hidden int, drafter func() draft.Drafter) {
 	t.Helper()
 	text := make([]int32, 200)

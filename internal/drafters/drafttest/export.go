@@ -13,9 +13,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Exports checks that a head that is written to a file and opened again drafts the same to the bit:
-// as it is or after it has learned, and when it is written once more. generate makes a drafter with
-// a random head; its second result makes the same drafter with the head of a file.
+// Exports checks that a head that is written to a file and opened again drafts the same to the bit,
+// whether or not it has learned, and also after it is written once more. generate makes a drafter
+// with a random head; its second result makes the same drafter with the head of a file.
 func Exports(t *testing.T, hidden int, generate func(r *rapid.T) (learn.Learner, func(path string) learn.Learner)) {
 	dir := t.TempDir()
 	own := map[string]int{}
@@ -59,7 +59,7 @@ func Exports(t *testing.T, hidden int, generate func(r *rapid.T) (learn.Learner,
 	}
 }
 
-// drafts are the trees that a drafter proposes in a few rounds of a random text.
+// drafts returns the trees that a drafter proposes in a few rounds of a random text.
 func drafts(t Fataler, d draft.Drafter, hidden int, seed uint64) (trees []*tree.Tree) {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	s := Begin(t, d, draft.Options{}, int(rng.Int32N(Vocab)))

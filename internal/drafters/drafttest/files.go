@@ -14,7 +14,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// FileTarget is a small random model and its file.
+// FileTarget returns a small random model and its file.
 func FileTarget(t testing.TB) (*model.Model, *gguf.File) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "target.gguf")
@@ -29,9 +29,9 @@ func FileTarget(t testing.TB) (*model.Model, *gguf.File) {
 	return m, f
 }
 
-// FuzzHead changes bytes of a head's file, in the first few thousand, where keys and places of
-// tensors are: opening it ends in an error that names the file, or in a head that drafts, for which
-// use is called.
+// FuzzHead changes bytes of a head's file, within the first few thousand, which have the keys and
+// the places of tensors. Opening it must fail with an error that names the file, or succeed with a
+// head that drafts, which is passed to use.
 func FuzzHead[H any](f *testing.F, m *model.Model, data []byte, open func(registry.Head, registry.Target) (H, error),
 	use func(*testing.T, H)) {
 	const head = 4000
@@ -54,8 +54,8 @@ func FuzzHead[H any](f *testing.F, m *model.Model, data []byte, open func(regist
 	})
 }
 
-// TakesTheFirst checks that drafters run the first of the target's heads that choose wants, which
-// is number wanted of heads, and share one copy of it.
+// TakesTheFirst checks that drafters run the first of the target's heads that choose accepts, which
+// is heads[wanted], and share one copy of it.
 func TakesTheFirst[H comparable](t *testing.T, target registry.Target, heads []registry.Head, wanted int,
 	choose func(registry.Target) (H, error), open func(registry.Head, registry.Target) (H, error)) {
 	t.Helper()

@@ -1,4 +1,4 @@
-// Laws of heads that learn, which all families share.
+// Laws of heads that learn, common to all families.
 
 package drafttest
 
@@ -21,16 +21,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// given is the probability that a drafter gave to a token at a place of a text, in a round.
+// given is the probability that a drafter gave to a token at a place of a text in a round.
 type given struct {
 	round, place int
 	token        int32
 	p            float32
 }
 
-// example has a drafter draft for a few rounds after a prompt, of whose trees any node is accepted,
-// or, where accepted is negative, what the target says. It collects what they teach, and what the
-// drafter gave to tokens below the node where at most so many were accepted.
+// example lets a drafter draft for a few rounds after a prompt. Of each tree a random node is accepted, or,
+// if accepted is negative, what the target chooses. It returns what the rounds teach, and the probabilities
+// that the drafter gave to tokens below the accepted node if at most accepted nodes were accepted.
 func example(
 	t Fataler, rng *rand.Rand, d learn.Learner, temperature float32, hidden, rounds, accepted int,
 ) (*learn.Example, []given) {
@@ -50,7 +50,7 @@ func example(
 		Propose(t, d, q)
 		node, next := rng.IntN(q.Tree.Len()), rng.Int32N(Vocab)
 		if accepted < 0 {
-			says := func(node int) int32 { // of the target
+			says := func(node int) int32 { // the target's choice
 				p := Pass{At: len(s.Text), Tree: q.Tree}
 				return int32(slices.Index(p.Logits(0, node), liked))
 			}
@@ -78,7 +78,7 @@ func example(
 	return c.Finish(), all
 }
 
-// whole is a batch of all rounds of an example, its text uncut.
+// whole returns a batch of all rounds of an example, with its whole text.
 func whole(l *learn.Example) *learn.Batch {
 	b := &learn.Batch{Examples: []*learn.Example{l}, Rounds: [][]int{nil}}
 	for i := range l.Rounds {
@@ -87,9 +87,9 @@ func whole(l *learn.Example) *learn.Batch {
 	return b
 }
 
-// Replays checks that the rows which a head computes to learn from a round are those that the
-// drafter drafted with in that round, by their probabilities, where at most so many
-// nodes were accepted. Above temperature 0 trees follow the noise, and probabilities do not.
+// Replays checks that the rows that a head computes to learn from a round are those that the
+// drafter drafted with in that round, by comparing their probabilities, if at most accepted nodes
+// were accepted. Above temperature 0 trees depend on the noise, but probabilities do not.
 func Replays(t *testing.T, hidden, accepted int, drafter func(r *rapid.T) learn.Learner) {
 	checked := 0
 	rapid.Check(t, func(r *rapid.T) {
@@ -130,9 +130,9 @@ func Replays(t *testing.T, hidden, accepted int, drafter func(r *rapid.T) learn.
 	}
 }
 
-// Learns checks that a copy of a head learns what the target says, as a whole and in its last part
-// alone, that the head itself stays as it is, and that the copy can be saved, put back and packed
-// to draft with.
+// Learns checks that a copy of a head learns what the target chooses, as a whole and only in its
+// last part; that the head itself stays unchanged; and that the copy can be saved, restored and
+// packed for drafting.
 func Learns(t *testing.T, hidden int, d learn.Learner) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	var examples []*learn.Example
@@ -151,7 +151,7 @@ func Learns(t *testing.T, hidden int, d learn.Learner) {
 		}
 		return mean
 	}
-	current := func() learn.Head { // in F32, as it learns
+	current := func() learn.Head { // in F32, the type in which it learns
 		var means []tensor.Tensor
 		for i, v := range s.Save(learn.State{}).Means {
 			p := s.Params()[i]
@@ -210,7 +210,7 @@ func Learns(t *testing.T, hidden int, d learn.Learner) {
 			t.Errorf("after a reset %s is not what it was at first", p.Name)
 		}
 	}
-	d.Use(Must(s.Packed())(t)) // and it drafts on
+	d.Use(Must(s.Packed())(t)) // it can draft again
 	o := Begin(t, d, draft.Options{}, 1)
 	Commit(t, d, o.Prompt([]int32{1, 2, 3}, hidden, true))
 	q := o.Request(8, 4, nil)
@@ -221,7 +221,7 @@ func Learns(t *testing.T, hidden int, d learn.Learner) {
 	Commit(t, d, o.Accept(tree.New(o.Root), 0, 4, hidden))
 }
 
-// means checks that what is drafted with are the means that Study describes.
+// means checks that the weights used for drafting are the means that Study describes.
 func means(t *testing.T, s *learn.Student, study learn.Study, batch func() *learn.Batch) {
 	study.Mean, study.Last = .8, false
 	for range 3 {

@@ -10,17 +10,17 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Case is a drafter to be tested. Finds says that it looks at all tokens: where the noise decides
-// between three, it finds some.
+// Case is a drafter under test. Finds says that it considers all tokens: if the noise decides
+// between three, it finds some of them.
 type Case struct {
 	Name  string
 	New   func() draft.Drafter
 	Finds bool
 }
 
-// SameTokens checks law 2 in a loop: a batch decodes to the tokens of each text alone and plainly,
-// under a controller and without one, whether heads are right or wrong. They are right where a bias
-// leaves the choice to the noise.
+// SameTokens checks law 2 in a loop: a batch decodes to the same tokens as each text alone and
+// without drafting, with or without a controller, whether or not the heads are right. They are
+// right if a bias leaves the choice to the noise.
 func SameTokens(t *testing.T, m *model.Model, cases []Case) {
 	t.Helper()
 	prompts := [][]int32{{1, 2, 3}, make([]int32, 70), {9}, {400, 401, 402, 403}}
@@ -37,7 +37,7 @@ func SameTokens(t *testing.T, m *model.Model, cases []Case) {
 		for _, c := range cases {
 			for _, free := range []bool{false, true} {
 				if !free && p.LogitBias == nil {
-					continue // heads are wrong there, and soon nobody is asked
+					continue // heads are wrong there, and soon none of them is asked
 				}
 				out, stats := Generate(t, m, c.New(), speculate.Options{Budget: 24, Chunk: 33, Uncontrolled: free}, p, prompts)
 				for i := range want {
@@ -53,7 +53,7 @@ func SameTokens(t *testing.T, m *model.Model, cases []Case) {
 	}
 }
 
-// SteadyState checks that rounds allocate nothing once buffers have grown. They accept a node where there is one.
+// SteadyState checks that rounds allocate nothing once buffers have grown. Rounds accept a node if there is one.
 func SteadyState(t *testing.T, name string, d draft.Drafter, hidden int, temperature float32, g draft.Guide) {
 	t.Helper()
 	s := Begin(t, d, draft.Options{Sampling: sample.Params{Temperature: temperature}}, 1)
@@ -75,7 +75,7 @@ func SteadyState(t *testing.T, name string, d draft.Drafter, hidden int, tempera
 		}
 	}
 	got := 0.0
-	for range 11 { // until buffers have their sizes, which follow what is learned; pages of the cache grow with the text
+	for range 11 { // until buffers have grown, as far as learning needs; pages of the cache grow with the text
 		got = testing.AllocsPerRun(40, round)
 		if got <= 0.5 {
 			return
@@ -84,7 +84,7 @@ func SteadyState(t *testing.T, name string, d draft.Drafter, hidden int, tempera
 	t.Errorf("%s: %g allocations a round", name, got)
 }
 
-// stillPass is a pass that gives the same for all rows.
+// stillPass is a pass that gives the same results for all rows.
 type stillPass struct{ tap, logits []float32 }
 
 func (p stillPass) Tap(int, int, int) []float32 { return p.tap }

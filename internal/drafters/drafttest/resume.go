@@ -1,4 +1,4 @@
-// Laws of drafters that share what they computed of a text between sequences.
+// Laws of drafters that share results computed from a text between sequences.
 
 package drafttest
 
@@ -9,26 +9,25 @@ import (
 	"pgregory.net/rapid"
 )
 
-// GenWindow is how many tokens of a text a head was made for: fewer than the texts of Live have, or
-// more.
+// GenWindow draws how many tokens of a text a head was made for: fewer than the texts of Live have,
+// or more.
 func GenWindow(r *rapid.T) int {
 	return rapid.SampledFrom([]int{1, 40, 128, 256, 300, 4096}).Draw(r, "window")
 }
 
-// Resumes checks a case of Drafter.Resume: d and other are drafters of one kind, with taps of so
-// many numbers (0: d reads tokens alone), whose trees are decided by the text alone, and which
+// Resumes checks a case of Drafter.Resume. d and other are drafters of the same kind. Their taps
+// have hidden numbers (0: they read only tokens), their trees depend only on the text, and they
 // remember window tokens.
 //
 // A sequence lives for some rounds. A second one begins with a part of its text, and the target has
-// a part of the second one's prompt in a cache. The second drafts, to the bit, what a sequence
-// drafts that read the same text at once: from the first token on, or, where more rows are missing
-// than the target computes again, those rows alone. The first sequence drafts as before, or is
-// closed.
+// a part of the second one's prompt in a cache. The second drafts, to the bit, like a sequence that
+// reads the same text at once: from the first token on, or, if more rows are missing than the
+// target computes again, only from those rows. The first sequence drafts as before, or is closed.
 func Resumes(r *rapid.T, d, other draft.Drafter, o draft.Options, hidden, window int) {
 	ResumesBlocks(r, d, other, o, hidden, window, 1)
 }
 
-// ResumesBlocks is Resumes of drafters that share whole blocks of so many tokens alone, and of which a block waits.
+// ResumesBlocks is Resumes for drafters that share only whole blocks of block tokens and keep one block pending.
 func ResumesBlocks(r *rapid.T, d, other draft.Drafter, o draft.Options, hidden, window, block int) {
 	a := Begin(r, d, draft.Options{}, 1)
 	token := rapid.Int32Range(0, Vocab-1)
@@ -49,7 +48,7 @@ func ResumesBlocks(r *rapid.T, d, other draft.Drafter, o draft.Options, hidden, 
 	}
 
 	common := len(a.Text)
-	if len(a.Text) < window { // else what is left of a shorter text is less than a window
+	if len(a.Text) < window { // otherwise less than a window would be left of a shorter text
 		common = rapid.IntRange(0, common).Draw(r, "common")
 	}
 	text := append(a.Text[:common:common], GenText(r, 1, 300)...)
@@ -88,17 +87,17 @@ func ResumesBlocks(r *rapid.T, d, other draft.Drafter, o draft.Options, hidden, 
 		Commit(r, d, b.Prompt(rest, hidden, true))
 	}
 	switch {
-	case n-common > recall && hidden == 0: // other rows than these cannot be left out
+	case n-common > recall && hidden == 0: // no other rows can be left out
 		return
 	case n-common > recall:
 		b.Start = first
 		if first != n-recall {
 			r.Fatalf("nothing can be shared, and rows from %d of %d on are computed again", first, n)
 		}
-	case n-common == recall, len(a.Text) >= window && window < 256: // what is left may be too little
+	case n-common == recall, len(a.Text) >= window && window < 256: // too little may be left
 		return
 	case block > 1 && n-common > recall-2*block && first == n-recall:
-		// The last whole block in common ends before this row, and the text begins at it; or it ends here.
+		// The last whole block in common ends before this row, and the text begins there; or it ends here.
 		b.Start = first
 		if first%block == 0 {
 			return

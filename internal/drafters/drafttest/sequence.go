@@ -14,22 +14,22 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Sequence is a sequence as its target sees it: the rows committed, and the last token, whose row is not.
+// Sequence is a sequence as its target sees it: the committed rows, and the last token, which has no row yet.
 type Sequence struct {
 	draft.State
 	Text  []int32
 	Root  int32
-	Start int // of the text that was computed: what comes before had no pass
+	Start int // of the computed text: the rows before it had no pass
 	ID    int // of the text, for its taps
 }
 
-// Begin makes a sequence.
+// Begin begins a sequence.
 func Begin(t Fataler, d draft.Drafter, o draft.Options, id int) *Sequence {
 	t.Helper()
 	return &Sequence{State: Must(d.Begin(o))(t), ID: id, Root: int32(id)}
 }
 
-// Prompt is the rows of a chain that are committed as a prompt's; without a pass they came with a cache.
+// Prompt commits a chain of rows as a prompt's. Rows without a pass came with a cache.
 func (s *Sequence) Prompt(tokens []int32, hidden int, computed bool) draft.Rows {
 	r := draft.Rows{State: s.State, Tokens: tokens, Next: -1}
 	if computed {
@@ -46,7 +46,7 @@ func (s *Sequence) Prompt(tokens []int32, hidden int, computed bool) draft.Rows 
 	return r
 }
 
-// Accept is the rows of a path of the tree down to node, and the token that follows.
+// Accept returns the rows of the tree's path to node, and the token that follows.
 func (s *Sequence) Accept(t *tree.Tree, node int, next int32, hidden int) draft.Rows {
 	r := draft.Rows{State: s.State, Tree: t, Nodes: t.Path(node, nil), Next: next, Pass: &Pass{s.ID, len(s.Text), hidden, t}}
 	for _, i := range r.Nodes {
@@ -57,12 +57,12 @@ func (s *Sequence) Accept(t *tree.Tree, node int, next int32, hidden int) draft.
 	return r
 }
 
-// Request asks for a tree.
+// Request returns a request for a tree.
 func (s *Sequence) Request(budget, depth int, g draft.Guide) draft.Request {
 	return draft.Request{State: s.State, Tree: tree.New(s.Root), Budget: budget, Depth: depth, Guide: g}
 }
 
-// Fresh is another sequence, of d, that was told of s's text at once.
+// Fresh returns another sequence, of d, that reads all of s's text at once.
 func (s *Sequence) Fresh(t Fataler, d draft.Drafter, o draft.Options, hidden int) *Sequence {
 	t.Helper()
 	f := Begin(t, d, o, s.ID)
@@ -76,8 +76,8 @@ func (s *Sequence) Fresh(t Fataler, d draft.Drafter, o draft.Options, hidden int
 	return f
 }
 
-// Live makes rounds of a few sequences' lives: chunks of prompts, rows without a pass, trees of
-// which any number of nodes is accepted, plain decoding, some of all in each round.
+// Live runs rounds of several sequences: chunks of prompts, rows without a pass, trees of which any
+// number of nodes is accepted, and plain decoding, mixed in each round.
 func Live(r *rapid.T, d draft.Drafter, hidden, rounds int, all ...*Sequence) {
 	for range rounds {
 		var rows []draft.Rows
@@ -116,7 +116,7 @@ func Propose(t Fataler, d draft.Drafter, requests ...draft.Request) []draft.Prop
 	return Must(d.Propose(context.Background(), requests))(t)
 }
 
-// Same says how trees differ, if they do.
+// Same returns an error that says how trees differ, if they do.
 func Same(a, b *tree.Tree) error {
 	if !slices.Equal(a.Token, b.Token) || !slices.Equal(a.Parent, b.Parent) || !slices.Equal(a.LogProb, b.LogProb) {
 		return fmt.Errorf("trees differ: %v %v %v, %v %v %v", a.Token, a.Parent, a.LogProb, b.Token, b.Parent, b.LogProb)
@@ -124,7 +124,7 @@ func Same(a, b *tree.Tree) error {
 	return nil
 }
 
-// Judge is a guide by whom so many levels pay.
+// Judge is a guide that accepts the given number of levels.
 type Judge struct{ Levels, Asked int }
 
 func (g *Judge) Chance(_ int, logProb float32) float32 { return float32(math.Exp(float64(logProb))) }

@@ -1,5 +1,5 @@
-// Package drafttest is what the tests of drafters with heads share: a small target, a target's part
-// of a sequence's life, told by rule and not computed, and generators of what a caller may ask for.
+// Package drafttest has what the tests of drafters with heads share: a small target, a target's
+// part in a sequence's life (by rule, not computed), and generators of what a caller may request.
 package drafttest
 
 import (
@@ -20,14 +20,14 @@ import (
 // Vocab is the target's vocabulary.
 const Vocab = 420
 
-// Fataler is what tests and generated cases have in common.
+// Fataler is the common interface of tests and generated cases.
 type Fataler interface {
 	Helper()
 	Fatal(...any)
 	Fatalf(string, ...any)
 }
 
-// Must is v, where err is nil.
+// Must returns v if err is nil.
 func Must[T any](v T, err error) func(t Fataler) T {
 	return func(t Fataler) T {
 		t.Helper()
@@ -57,22 +57,22 @@ func OpenTarget(t testing.TB, context int) *model.Model {
 	return m
 }
 
-// As is m as drafters know it.
+// As returns m in the form that drafters know.
 func As(m *model.Model) registry.Target {
 	return registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m}
 }
 
-// Pass is a target pass over the next rows of a text, whose taps are numbers that only the row's
-// place in the text decides.
+// Pass is a target pass over the next rows of a text. Its taps are numbers that depend only on the
+// row's place in the text.
 type Pass struct {
 	Text, At, Hidden int
 	Tree             *tree.Tree
 }
 
-// liked is the logit of what a target likes.
+// liked is the logit of the token that the target prefers.
 const liked = 5
 
-// Logits are those of a target that likes what its row's place and token decide.
+// Logits returns those of a target whose preferred token depends only on the row's place and token.
 func (p *Pass) Logits(_, node int) []float32 {
 	x := make([]float32, Vocab)
 	x[((p.At+int(p.Tree.Depth[node]))*7+int(p.Tree.Token[node]))%Vocab] = liked
@@ -88,7 +88,7 @@ func (p *Pass) Tap(t, _, node int) []float32 {
 	return x
 }
 
-// GenText is a text, of any length: slices that rapid draws are short nearly always.
+// GenText draws a text of any length: slices that rapid draws are nearly always short.
 func GenText(r *rapid.T, least, most int) []int32 {
 	n := rapid.IntRange(least, most).Draw(r, "length")
 	if rapid.Bool().Draw(r, "long") {
@@ -97,7 +97,7 @@ func GenText(r *rapid.T, least, most int) []int32 {
 	return rapid.SliceOfN(rapid.Int32Range(0, Vocab-1), n, n).Draw(r, "text")
 }
 
-// GenParams are ways to choose tokens.
+// GenParams draws ways to choose tokens.
 func GenParams(r *rapid.T) sample.Params {
 	p := sample.Params{Temperature: rapid.SampledFrom([]float32{0, 0, .7, 1}).Draw(r, "temperature"),
 		Seed: rapid.Uint64().Draw(r, "seed")}
@@ -109,7 +109,7 @@ func GenParams(r *rapid.T) sample.Params {
 		p.FrequencyPenalty = .3
 		p.PenaltyLast = rapid.SampledFrom([]int{0, 5}).Draw(r, "last")
 	}
-	if rapid.Bool().Draw(r, "bias") { // the choice is then between these, for any head as for the target
+	if rapid.Bool().Draw(r, "bias") { // the choice is then among these, for any head and for the target
 		p.LogitBias = map[int32]float32{3: 30, 77: 30.5, Vocab - 1: 31}
 	}
 	return p

@@ -10,15 +10,15 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Heads of random numbers fit any target and agree with none, which is all that a law needs that
-// holds whatever a head says.
+// Heads of random numbers fit any target and agree with none. That is enough for laws that hold
+// whatever a head predicts.
 
-// Shape draws the shape of a small head of a kind for a target, as one of its drafters runs it. Its
+// Shape draws the shape of a small head of a kind for a target, for one of the kind's drafters. Its
 // weights are to be of type t.
 func Shape(rng *rand.Rand, kind *headfile.Kind, drafter string, target model.Config, t tensor.Type) headfile.Shape {
 	unit, dims := 1, []int{8, 18, 32, 48}
 	if t == tensor.Q8_0 {
-		unit, dims = 32, []int{32, 64} // rows are whole blocks
+		unit, dims = 32, []int{32, 64} // rows are a whole number of blocks
 	}
 	s := kind.New()
 	c := s.Common()
@@ -49,7 +49,7 @@ func Shape(rng *rand.Rand, kind *headfile.Kind, drafter string, target model.Con
 	return s
 }
 
-// Config is Shape of the kind whose shapes are C.
+// Config is Shape for the kind whose shapes are C.
 func Config[C any, S interface {
 	*C
 	headfile.Shape
@@ -57,8 +57,8 @@ func Config[C any, S interface {
 	return *Shape(rng, S(new(C)).Kind(), drafter, target, t).(S)
 }
 
-// Tokens draws those of the target that the rows of a head's own output stand for, in ascending
-// order; nil: it has none.
+// Tokens draws the target's tokens for the rows of a head's own output, in ascending order; nil if
+// the output covers them all.
 func Tokens(s headfile.Shape, seed uint64) []int32 {
 	c := s.Common()
 	n, vocab := c.Output(), c.Layers.Vocab
@@ -73,8 +73,8 @@ func Tokens(s headfile.Shape, seed uint64) []int32 {
 	return tokens
 }
 
-// Head makes the weights of a head as its network asks for them. The seed decides whether it has an
-// output, an embedding and biases of its own; with a draft vocabulary it mostly has an output.
+// Head returns weights that are generated as the head's network requests them. The seed decides whether
+// the head has its own output, embedding and biases; with a draft vocabulary it usually has an output.
 func Head(s headfile.Shape, t tensor.Type, seed uint64) *Weights {
 	c := s.Common()
 	shapes := s.Parts().Shapes()
@@ -87,7 +87,7 @@ func Head(s headfile.Shape, t tensor.Type, seed uint64) *Weights {
 			w.Extra = append(w.Extra, name)
 		}
 	}
-	for name := range shapes { // of products that are no layer's
+	for name := range shapes { // biases of products outside the layers
 		other := name != "output.bias" && name != "fc.bias" && !strings.HasPrefix(name, "blk.")
 		if other && strings.HasSuffix(name, ".bias") && seed%2 == 0 {
 			w.Extra = append(w.Extra, name)
@@ -96,7 +96,7 @@ func Head(s headfile.Shape, t tensor.Type, seed uint64) *Weights {
 	return w
 }
 
-// Tensors are the weights that Head makes of the same arguments, by GGUF name.
+// Tensors returns the weights that Head generates from the same arguments, by GGUF name.
 func Tensors(s headfile.Shape, t tensor.Type, seed uint64) ([]tensor.Tensor, error) {
 	w := Head(s, t, seed)
 	err := s.Parts().Load(w)

@@ -1,4 +1,4 @@
-// Package synthetic makes weights of random numbers for the heads that tests and checks run.
+// Package synthetic generates random weights for the heads that tests and checks run.
 package synthetic
 
 import (
@@ -13,23 +13,23 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Weights make tensors as they are asked for (model.Weights): the numbers of each follow from the seed and its name.
+// Weights generates tensors on request (model.Weights). The numbers of each follow from the seed and its name.
 type Weights struct {
 	Type  tensor.Type // of matrices
 	Seed  uint64
-	Extra []string        // names of tensors that there are, of those that there need not be
-	Made  []tensor.Tensor // in the order asked for
+	Extra []string        // names of the optional tensors that exist
+	Made  []tensor.Tensor // in the order requested
 
-	// Repeat says that numbers of a tensor repeat after 65,536, for weights that are only timed.
+	// Repeat says that a tensor's numbers repeat after 65,536, for weights that are only timed.
 	Repeat bool
 }
 
 func (w *Weights) Has(name string) bool { return slices.Contains(w.Extra, name) }
 
-// numbers are normal, with a mean and a standard deviation.
+// numbers returns normally distributed numbers with a mean and a standard deviation.
 func (w *Weights) numbers(name string, n int, mean, std float64) []float32 {
 	h := fnv.New64a()
-	h.Write([]byte(name)) // which cannot fail
+	h.Write([]byte(name)) // never fails
 	rng := rand.New(rand.NewPCG(w.Seed, h.Sum64()))
 	x := make([]float32, n)
 	drawn := n
@@ -52,7 +52,7 @@ func (w *Weights) keep(t tensor.Tensor, err error) (tensor.Tensor, error) {
 	return t, err
 }
 
-// Matrix keeps the size of what it multiplies.
+// Matrix draws a matrix whose products have about the same size as what it multiplies.
 func (w *Weights) Matrix(name string, out, in int) (*gemm.Matrix, error) {
 	x := w.numbers(name, out*in, 0, 1/math.Sqrt(float64(in)))
 	kind := w.Type
@@ -77,7 +77,7 @@ func (w *Weights) Vector(name string, n int) ([]float32, error) {
 	return x, err
 }
 
-// Order draws an order of n numbers.
+// Order draws a permutation of n numbers.
 func (w *Weights) Order(name string, n int) ([]float32, error) {
 	x := make([]float32, n)
 	for i, v := range rand.New(rand.NewPCG(w.Seed, 2)).Perm(n) {
@@ -87,7 +87,7 @@ func (w *Weights) Order(name string, n int) ([]float32, error) {
 	return x, err
 }
 
-// Table is a matrix whose rows are looked up.
+// Table draws a matrix whose rows are looked up.
 func (w *Weights) Table(name string, rows, cols int) (nn.Table, error) {
 	return w.Matrix(name, rows, cols)
 }

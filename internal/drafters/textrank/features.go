@@ -25,10 +25,10 @@ type features struct {
 	shorter   bool    // a longer n-gram occurred, and the token did not follow it
 	share     float32 // logarithm of the share of the n-gram's occurrences that the token followed
 	latest    bool    // the token followed the latest occurrence of the longest n-gram
-	lastTwice bool    // and the occurrence before that
+	lastTwice bool    // and the occurrence before that one
 	offPath   bool    // the off-path entry has the token
 	first     bool    // the token is the entry's first
-	gap       float32 // the token's score there less the first's
+	gap       float32 // the token's score there minus the first's
 }
 
 // nodeFeatures are those of a node whose candidates are ranked.
@@ -40,7 +40,7 @@ type nodeFeatures struct {
 	beyond float32 // the drafter's log-probability of all tokens that have no features
 	last   float32 // temperature · score of the drafter's last candidate
 	rank   float32 // features.rank of all tokens beyond
-	agree  int     // agreement with the off-path entry, see agreeAny
+	agree  int     // agreement with the off-path entry; see agreeAny
 }
 
 // N-grams of about the same length predict about as well.
@@ -59,7 +59,7 @@ func matchClass(length int32) int8 {
 	return 6
 }
 
-// RowMost candidates of a row are ranked below a node.
+// RowMost is the maximum number of a row's candidates that are ranked below a node.
 const RowMost = 16
 
 const (
@@ -68,7 +68,7 @@ const (
 	logFloor   = -15 // of features.drafter and of scores
 )
 
-// scale makes candidates comparable over temperatures, in units of logits: log-probabilities and
+// scale makes candidates comparable across temperatures, in units of logits: log-probabilities and
 // noise are multiplied by it (sample.Candidate).
 func scale(temperature float32) float32 { return max(temperature, 1) }
 
@@ -78,16 +78,16 @@ type Row struct {
 	Top   []sample.Candidate
 	Depth int // of the tokens, counted from the hidden states that the drafter read
 
-	// Rank corrects log-probabilities by a rank head: by the token's place among the drafter's most
-	// probable. The last is of all tokens beyond. Empty: there is no rank head.
+	// Rank corrects log-probabilities by a rank head, by the token's place among the drafter's most
+	// probable. The last element applies to all tokens beyond. Empty: there is no rank head.
 	Rank []float32
 
 	Output *Output // for tokens not in Top
 
-	Cache *RowCache // keeps the row's features where several nodes share it; nil: they are computed each time
+	Cache *RowCache // keeps the row's features if several nodes share it; nil: they are computed each time
 }
 
-// RowCache keeps the features that a row's Top and Rank give. Its owner resets it where the row
+// RowCache keeps the features derived from a row's Top and Rank. Its owner resets it when the row
 // changes.
 type RowCache struct {
 	features           []features
@@ -98,7 +98,7 @@ type RowCache struct {
 // Reset empties the cache.
 func (c *RowCache) Reset() { c.filled = false }
 
-// fill computes the features that a row's Top and Rank give.
+// fill computes the features derived from a row's Top and Rank.
 func (x *Text) fill(row *Row, c *RowCache) {
 	t := scale(x.temperature)
 	top := row.Top[:min(len(row.Top), RowMost)]
@@ -121,7 +121,7 @@ func (x *Text) fill(row *Row, c *RowCache) {
 	}
 }
 
-// rank sets the features' rank, and returns that of all tokens beyond.
+// rank sets the features' rank, and returns the rank of all tokens beyond.
 func (row *Row) rank(list []features) (beyond float32) {
 	for i := range list {
 		place := 0
@@ -135,8 +135,8 @@ func (row *Row) rank(list []features) (beyond float32) {
 	return row.Rank[len(row.Rank)-1]
 }
 
-// gather finds the features of the tokens that may follow a context, below a path whose place is
-// place. Those of the row come first. scratch is for rows without a Cache.
+// gather finds the features of the tokens that may follow a context, below a path that ends at
+// place. The row's tokens come first. scratch is used for rows without a Cache.
 func (x *Text) gather(root int32, place Place, c context, row *Row, offTop bool, list []features,
 	scratch *RowCache) (nodeFeatures, []features) {
 	depth := c.position + 1 - len(x.tokens)
@@ -227,7 +227,7 @@ func (x *Text) follows(at, root int32) int32 {
 	return root
 }
 
-// indexOf returns the index of a token's features, which are added if there are none.
+// indexOf returns the index of a token's features, and adds them if there are none.
 func (x *Text) indexOf(list *[]features, row *Row, token int32, depth int) int {
 	if i := slices.IndexFunc(*list, func(f features) bool { return f.token == token }); i >= 0 {
 		return i

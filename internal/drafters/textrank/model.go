@@ -12,15 +12,15 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Model is the softmax's weights, which a drafter's sequences share and learn: of temperature 0,
-// and of those above.
+// Model is the softmax's weights, which a drafter's sequences share and train: one set for
+// temperature 0, one for temperatures above.
 type Model struct{ sets [2]learned }
 
 // learned are weights and the sums of their squared gradients.
 type learned struct{ w, squares Weights }
 
-// NewModel returns weights that are not learned yet: the drafter's probabilities as they are, and
-// longer n-grams counting more.
+// NewModel returns untrained weights: the drafter's probabilities unchanged, with longer n-grams
+// counting more.
 func NewModel() *Model {
 	m := new(Model)
 	for i := range m.sets {
@@ -30,7 +30,7 @@ func NewModel() *Model {
 }
 
 // NewModelFrom returns the weights of another model, one set after the other, as a head's file
-// keeps them; without any it is NewModel.
+// stores them; if start is empty, it is NewModel.
 func NewModelFrom(start []float32) (*Model, error) {
 	m := NewModel()
 	if len(start) == 0 {
@@ -58,9 +58,9 @@ func (m *Model) Learned() (w [][]float32) {
 	return w
 }
 
-// neutral returns the initial weights. Candidates of the drafter have its probabilities, above
-// temperature 0 those of treebuild.CoupledChances. If it computed nothing, an n-gram's continuations
-// have their shares of its occurrences. Off-path logits have no effect until their weights are learned.
+// neutral returns the initial weights. The drafter's candidates have its probabilities, above temperature
+// 0 those of treebuild.CoupledChances. If the drafter computed nothing, an n-gram's continuations have
+// their shares of its occurrences. Off-path logits have no effect until their weights are learned.
 func neutral(warm bool) (w Weights) {
 	for i := range calibrate.DepthClasses {
 		w[wDrafterAt+i] = 1
@@ -76,12 +76,12 @@ func neutral(warm bool) (w Weights) {
 	return w
 }
 
-// Weights to begin with that are not 0 or 1. Measured with grove's draft model (best-first+text, no
+// Initial weights other than 0 and 1. Measured with grove's draft model (best-first+text, no
 // controller, 20 prompts of go, math and prose): without longerMatch τ is 13 % lower on prose,
-// which repeats itself. Above temperature 0 it changes τ by −0.4 to 2.6 %, and a text that a memory
-// has is drafted in 4 rounds in place of 10.
+// which repeats itself. Above temperature 0 it changes τ by −0.4 to 2.6 %, and a text that is in a
+// memory is drafted in 4 rounds instead of 10.
 const (
-	longerMatch = 0.5 // what a continuation gains by each class of lengths of its n-gram
+	longerMatch = 0.5 // what a continuation gains for each class of lengths of its n-gram
 	// logarithm of the interval of scores that treebuild.CoupledChances takes for tokens beyond the last candidate
 	coupledBeyond = 1.1
 )
@@ -93,7 +93,7 @@ type kept struct {
 	list   []features
 }
 
-// Keep makes room for the features of a tree's nodes, and forgets those of nodes from first on.
+// Keep makes room for the features of a tree's nodes, and forgets those of the nodes from first on.
 func (x *Text) Keep(first, nodes int) {
 	for len(x.kept) < nodes {
 		x.kept = append(x.kept, kept{})
@@ -104,7 +104,7 @@ func (x *Text) Keep(first, nodes int) {
 }
 
 // observe learns from the target's choices after each of the rows' tokens, before the text takes
-// them in. t is the tree whose nodes' features were kept; nil: there is none.
+// them in. t is the tree whose nodes' features were kept, or nil if there is none.
 func (x *Text) observe(t *tree.Tree, r *draft.Rows) {
 	if r.Next < 0 {
 		return
@@ -135,8 +135,8 @@ func (x *Text) observe(t *tree.Tree, r *draft.Rows) {
 	x.Keep(0, 0)
 }
 
-// learnRate is the step of a weight at first; it falls with the root of the sum of squared
-// gradients (Adagrad).
+// learnRate is the initial step of a weight. It falls with the root of the sum of squared gradients
+// (Adagrad).
 const learnRate = 0.15
 
 // learn takes a gradient step on the log-likelihood of the target's choice.

@@ -14,14 +14,14 @@ import (
 )
 
 // OffPath keeps the target's first candidates at nodes off the accepted paths of a sequence's last
-// trees, at positions that the text has yet to reach. The pass that verified the tree has computed
-// them anyway. If the text reaches such a position with the same token, the target mostly chooses as
-// it did there: nearly the same text precedes it, and the same noise is added. The more preceding
+// trees, at positions that the text has yet to reach. The pass that verified the tree computed them
+// anyway. If the text reaches such a position with the same token, the target usually chooses as it
+// did there: nearly the same text precedes it, and the same noise is added. The more preceding
 // tokens agree, the more often it does.
 type OffPath struct {
 	entries []offPathEntry
-	pool    []sample.Candidate // offPathKept of each entry
-	old     int                // entries before the last Learn
+	pool    []sample.Candidate // offPathKept for each entry
+	old     int                // number of entries before the last Learn
 }
 
 // offPathEntry is the target's result at a node.
@@ -33,16 +33,16 @@ type offPathEntry struct {
 }
 
 const (
-	contextMost = 3 // tokens that are compared
-	offPathKept = 8 // candidates of an entry
+	contextMost = 3 // number of tokens that are compared
+	offPathKept = 8 // number of candidates of an entry
 )
 
-// agreeAny is the agreement of a node where only entries after other tokens are known at the
-// position; else it is the number of tokens that agree, 0 where there is no entry.
+// agreeAny is the agreement of a node if all entries at its position follow other tokens. Otherwise
+// the agreement is the number of tokens that agree, 0 if there is no entry.
 const agreeAny = contextMost + 1
 
-// Learn takes in committed rows, the first of them at a position, and returns how many nodes of the
-// tree are at later positions. The caller then calls Rank with each number below that, on any
+// Learn takes in committed rows, the first of them at position root, and returns how many nodes of
+// the tree are at later positions. The caller then calls Rank with each number below that, from any
 // goroutines, while the rows' Pass is valid.
 func (a *OffPath) Learn(r *draft.Rows, root int) (fresh int) {
 	end := root + len(r.Tokens)
@@ -60,7 +60,7 @@ func (a *OffPath) Learn(r *draft.Rows, root int) (fresh int) {
 		for node := range t.Token {
 			at := root + int(t.Depth[node])
 			if at < end || at == end && t.Token[node] != r.Next {
-				continue // nodes of the path among them; or it says what follows another token than the next
+				continue // such as nodes of the path; or it follows a token other than the next
 			}
 			s := offPathEntry{position: at, node: int32(node)}
 			up := int32(node)
@@ -78,9 +78,9 @@ func (a *OffPath) Learn(r *draft.Rows, root int) (fresh int) {
 	return len(a.entries) - n
 }
 
-// Rank ranks the target's candidates at a node that the last Learn counted, with a sampler that
-// chooses as the target's does, over the tokens of its vocabulary. h is the committed text, where
-// penalties look at it.
+// Rank ranks the target's candidates at a node that the last Learn counted, over the tokens of a
+// vocabulary, with a sampler that chooses as the target's does. h is the committed text, which
+// penalties may depend on.
 func (a *OffPath) Rank(i int, r *draft.Rows, s *sample.Sampler, vocab int, h *sample.History) {
 	at := a.old + i
 	x := &a.entries[at]
@@ -129,9 +129,9 @@ func (x *Text) before(at int) int32 {
 	return x.tokens[at]
 }
 
-// find returns the entry for a context: of those with the most agreeing tokens the latest. agree is
-// their number; agreeAny where entries follow other tokens, which kept then has the first
-// candidates of; 0 if there is none.
+// find returns the latest of the entries that agree with a context in the most tokens. agree is the
+// number of these tokens; agreeAny if entries follow only other tokens, in which case kept has the
+// first candidate of each; 0 if there is none.
 func (a *OffPath) find(c context, room []sample.Candidate) (kept []sample.Candidate, agree int) {
 	for i := len(a.entries) - 1; i >= 0; i-- {
 		s := &a.entries[i]
@@ -157,7 +157,7 @@ func (a *OffPath) find(c context, room []sample.Candidate) (kept []sample.Candid
 	return kept, agree
 }
 
-// Commits ranks the off-path candidates that one Commit of a drafter brought, of all its sequences,
+// Commits ranks the off-path candidates that one Commit of a drafter brought for all its sequences,
 // on all workers.
 type Commits struct {
 	tasks    []commitTask
@@ -176,8 +176,8 @@ type commitTask struct {
 // Reset begins a Commit.
 func (c *Commits) Reset() { c.tasks = c.tasks[:0] }
 
-// Learn takes in rows of a sequence whose target chooses as like does; history is its committed
-// text, where penalties look at it. t is the tree whose nodes' features were kept.
+// Learn takes in rows of a sequence whose target chooses as like does. history is its committed
+// text, which penalties may depend on. t is the tree whose nodes' features were kept.
 func (c *Commits) Learn(x *Text, t *tree.Tree, r *draft.Rows, like *sample.Sampler, history *sample.History) {
 	x.observe(t, r)
 	root := len(x.tokens)
@@ -187,7 +187,7 @@ func (c *Commits) Learn(x *Text, t *tree.Tree, r *draft.Rows, like *sample.Sampl
 	}
 }
 
-// Run ranks them, over the tokens of a vocabulary, each worker with a sampler of its own for
+// Run ranks the candidates over the tokens of a vocabulary. Each worker has its own sampler as
 // scratch.
 func (c *Commits) Run(pool *par.Pool, samplers []*sample.Sampler, vocab int) {
 	c.samplers, c.vocab = samplers, vocab

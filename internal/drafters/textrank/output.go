@@ -10,8 +10,8 @@ import (
 // Output is a row of logits from a drafter's head.
 type Output struct {
 	Logits []float32
-	List   *shortlist.List // of whose tokens they are; nil: of all that the head has
-	Tokens []int32         // of a draft vocabulary, of each logit; nil: they are the vocabulary in order
+	List   *shortlist.List // the tokens that the logits are of; nil: all that the head has
+	Tokens []int32         // of a draft vocabulary, the token of each logit; nil: the whole vocabulary in order
 	Places []int32         // of that draft vocabulary; see Places
 }
 
@@ -27,8 +27,8 @@ func (o *Output) Top(s *sample.Sampler, dst []sample.Candidate, position int, h 
 	return s.Top(dst, o.Logits, position, h)
 }
 
-// above is the logit of a token less that of another. known is false where the head computed none
-// for one of them.
+// above returns the logit of a token minus that of another. known is false if the head did not
+// compute both.
 func (o *Output) above(token, other int32) (difference float32, known bool) {
 	a, b := o.place(token), o.place(other)
 	if a < 0 || b < 0 {
@@ -40,7 +40,7 @@ func (o *Output) above(token, other int32) (difference float32, known bool) {
 // Logit returns the logit of a token for which the head computed one.
 func (o *Output) Logit(token int32) float32 { return o.Logits[o.place(token)] }
 
-// place returns where the logit of a token is, or -1.
+// place returns the index of the logit of a token, or -1.
 func (o *Output) place(token int32) int {
 	switch {
 	case o.List != nil:

@@ -1,4 +1,4 @@
-// Texts: what is known about a sequence's text, and trees built from it.
+// Texts: what is known about a sequence's text, and the trees built from it.
 
 package textrank
 
@@ -12,25 +12,25 @@ import (
 )
 
 // Text is the committed text of a sequence, with its n-grams, and the target's candidates off the
-// path.
+// accepted path.
 type Text struct {
 	offPath OffPath
 
 	automaton   *suffix.Automaton
 	tokens      []int32
 	memory      draft.Memory
-	recalled    textstore.Recalled // of the text and the root of the tree under way
+	recalled    textstore.Recalled // of the text and the root of the current tree
 	model       *learned
-	kept        []kept    // features of the nodes of the tree proposed last
-	Built       tree.Tree // that tree, where a Builder built it
+	kept        []kept    // features of the nodes of the last proposed tree
+	Built       tree.Tree // that tree, if a Builder built it
 	scratch     Scratch
 	temperature float32
 	seed        uint64
-	processed   bool // the target's choice goes by more than logits and noise
+	processed   bool // the target's choice depends on more than logits and noise
 }
 
-// NewText is that of a sequence whose tokens are chosen as p has it; memory has texts of the past,
-// and may be nil.
+// NewText returns the Text of a sequence whose tokens are chosen according to p. memory has past
+// texts, and may be nil.
 func NewText(p *sample.Params, m *Model, memory draft.Memory) *Text {
 	set := &m.sets[0]
 	if p.Temperature > 0 {
@@ -57,7 +57,7 @@ func (x *Text) learn(tokens []int32) {
 type Place struct {
 	suffix.Place
 	alive textstore.Alive
-	depth int16 // of the path, the root included; 0: there is none
+	depth int16 // of the path, including the root; 0: there is none
 }
 
 // End returns the place of the whole text.
@@ -77,13 +77,13 @@ func (x *Text) Match(from Place, token int32) Place {
 	return to
 }
 
-// CandidatesMost is the most candidates below a node.
+// CandidatesMost is the maximum number of candidates below a node.
 const CandidatesMost = 24
 
 // Candidates ranks the candidates below a node of a tree, the most probable first, in the memory of
-// dst, which has room for CandidatesMost. The node's path ends at a place of the text. If there is a
-// row, its features are kept for learning, if Keep has made room for the node. Many goroutines may
-// call it at once, for different nodes, each with its own scratch.
+// dst, which must have room for CandidatesMost. The node's path ends at a place of the text. If
+// there is a row and Keep has made room for the node, its features are kept for learning. Several
+// goroutines may call it at once for different nodes, each with its own scratch.
 func (x *Text) Candidates(dst []sample.Candidate, t *tree.Tree, node int, at Place, row *Row, offTop bool,
 	s *Scratch) []sample.Candidate {
 	var n nodeFeatures
@@ -98,7 +98,7 @@ func (x *Text) Candidates(dst []sample.Candidate, t *tree.Tree, node int, at Pla
 	return dst
 }
 
-// Scratch is memory for ranking candidates, of one worker.
+// Scratch is one worker's memory for ranking candidates.
 type Scratch struct {
 	features []features
 	logits   []float32
@@ -106,15 +106,15 @@ type Scratch struct {
 	cache    RowCache
 }
 
-// Rows are a drafter's part in a tree.
+// Rows provides a drafter's part in a tree.
 type Rows interface {
-	// Row is the drafter's row below the node of t that was added last; its Top is empty where
-	// there is none. offTop says that the path left the drafter's first candidates, for which alone
-	// the row was computed.
+	// Row returns the drafter's row below the node of t that was added last; its Top is empty if there
+	// is none. offTop says that the path left the drafter's first candidates, although the row was
+	// computed for these only.
 	Row(t *tree.Tree, node int) (row Row, offTop bool)
 }
 
-// Builder builds trees of what a text and a drafter's rows say, one tree at a time.
+// Builder builds trees from a text and a drafter's rows, one tree at a time.
 type Builder struct {
 	treebuild.Builder
 
@@ -124,12 +124,12 @@ type Builder struct {
 	at      []Place // of each node
 
 	lists   [][]sample.Candidate
-	chance  []float32 // of each node of a tree by the text
+	chance  []float32 // of each node of a tree built from the text
 	scratch Scratch
 }
 
-// Build appends to t, which holds its root, the nodes of the most probable paths: up to budget
-// nodes in all, no deeper than deepest. The root follows the text.
+// Build appends the nodes of the most probable paths to t, which holds its root: up to budget nodes
+// in all, no deeper than deepest. The root follows the text.
 func (b *Builder) Build(t *tree.Tree, text *Text, rows Rows, budget, deepest int) {
 	b.text = text
 	b.rows = rows
@@ -165,9 +165,9 @@ func (b *source) Below(t *tree.Tree, node int) []sample.Candidate {
 	return list
 }
 
-// Expected is the sum of the values of a tree's nodes, by a guide's measurements, or without one the number of
-// tokens that it is expected to get accepted by the drafter's probabilities. chances are, of each node, that the
-// target's text goes through it, in the memory of chance.
+// Expected returns the sum of the values of a tree's nodes by a guide's measurements, or, without a
+// guide, the number of tokens expected to be accepted by the drafter's probabilities. chances has,
+// for each node, the probability that the target's text goes through it, in the memory of chance.
 func Expected(t *tree.Tree, guide draft.Guide, chance []float32) (sum float32, chances []float32) {
 	chance = append(chance[:0], 1)
 	for i := 1; i < t.Len(); i++ {

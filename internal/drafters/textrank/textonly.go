@@ -1,5 +1,5 @@
-// Trees of the text alone, which cost no pass of a network, and whether a first pass pays beside
-// them.
+// Trees from the text alone, which need no pass of a network, and whether a first pass pays off in
+// addition to them.
 
 package textrank
 
@@ -14,8 +14,8 @@ type noRows struct{}
 
 func (noRows) Row(*tree.Tree, int) (Row, bool) { return Row{}, false }
 
-// BuildByText builds the tree of a request with a guide by the text and the off-path logits alone, and returns what it
-// is expected to bring (Expected).
+// BuildByText builds the tree of a request with a guide from the text and the off-path logits only,
+// and returns its expected value (Expected).
 func (b *Builder) BuildByText(r *draft.Request, text *Text, width int) (expected float32) {
 	b.Builder.Width, b.Guide = width, r.Guide
 	b.Build(r.Tree, text, noRows{}, r.Budget, r.Depth)
@@ -23,10 +23,10 @@ func (b *Builder) BuildByText(r *draft.Request, text *Text, width int) (expected
 	return expected
 }
 
-// FirstPass learns how many tokens a drafter's passes add to the tree of the text alone, by the
-// number that this tree is expected to get accepted.
+// FirstPass learns how many tokens a drafter's passes add to the tree from the text alone, by the
+// number of tokens that this tree is expected to get accepted.
 type FirstPass struct {
-	gain  [len(firstBounds) + 1]float32 // tokens, less 1
+	gain  [len(firstBounds) + 1]float32 // tokens, minus 1
 	trees [len(firstBounds) + 1]int
 }
 
@@ -40,12 +40,12 @@ func firstClass(expected float32) (i int) {
 	return i
 }
 
-// Gain is what a first pass is expected to bring beside a tree of the text alone, in tokens. A guess of 1 counts as
-// calibrate.PriorWeight trees: the first ones are small, and a class whose gain looks too small is seldom seen again.
+// Gain returns how many tokens a first pass is expected to add to a tree from the text alone. A guess of 1 counts as
+// calibrate.PriorWeight trees: the first ones are small, and a class whose gain looks too small is rarely seen again.
 func (f *FirstPass) Gain(expected float32) float32 { return 1 + f.gain[firstClass(expected)] }
 
-// Learn takes the tokens that a tree was expected to get accepted by the text alone, and with the
-// drafter's passes.
+// Learn takes the number of tokens that a tree was expected to get accepted from the text alone,
+// and with the drafter's passes.
 func (f *FirstPass) Learn(before, after float32) {
 	i := firstClass(before)
 	f.trees[i]++

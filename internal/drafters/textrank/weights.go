@@ -8,9 +8,9 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Weights by place. Those of a class go by the class of the node's longest n-gram, but seen and
-// share by that of the candidate's own. A node with a row has the first set of those of a class,
-// another the second.
+// Weights by index. Weights by class use the class of the node's longest n-gram, except seen and
+// share, which use that of the candidate's own. They come in two sets: the first for nodes with a
+// row, the second for nodes without.
 const (
 	wDrafter    = iota                                // of the drafter's log-probability, by class
 	wDrafterAt  = wDrafter + matchClasses             // of the same, by class of depth
@@ -24,7 +24,7 @@ const (
 	wLast       = wBeyond + 1                         // of last, for all others
 	wSeen       = wLast + 1                           // bias of what followed an n-gram
 	wShare      = wSeen + 2*matchClasses              // of share
-	wShorter    = wShare + 2*matchClasses             // bias of what followed a shorter n-gram alone
+	wShorter    = wShare + 2*matchClasses             // bias of what followed only a shorter n-gram
 	wLatest     = wShorter + 2*matchClasses           // bias of what followed the latest occurrence
 	wLastTwice  = wLatest + 2*matchClasses            // bias of what followed the last two
 	wOther      = wLastTwice + 2*matchClasses         // bias of all other tokens
@@ -34,7 +34,7 @@ const (
 	// By the agreement with the off-path entry:
 	wOffPathDrafter = wRankBeyond + 1                // of the drafter's log-probability
 	wOffPath        = wOffPathDrafter + agreeAny + 1 // bias of the entry's tokens
-	wOffPathFirst   = wOffPath + agreeAny + 1        // bias of its first
+	wOffPathFirst   = wOffPath + agreeAny + 1        // bias of its first token
 	wOffPathGap     = wOffPathFirst + agreeAny + 1   // of gap
 	wOffPathOther   = wOffPathGap + agreeAny + 1     // bias of all other tokens
 	weightsCount    = wOffPathOther + agreeAny + 1
@@ -43,16 +43,16 @@ const (
 // Weights of the softmax.
 type Weights [weightsCount]float32
 
-// term is a weight's place and what it is multiplied by.
+// term is a weight's index and the number that it multiplies.
 type term struct {
 	weight int
 	x      float32
 }
 
-// termsMost bounds the terms of a logit.
+// termsMost limits the terms of a logit.
 const termsMost = 16
 
-// terms are those of a candidate's logit.
+// terms returns the terms of a candidate's logit.
 func (n *nodeFeatures) terms(f *features, dst []term) []term {
 	class, at := n.set(), calibrate.DepthClass(n.depth)
 	dst = dst[:0]
@@ -95,7 +95,7 @@ func (n *nodeFeatures) terms(f *features, dst []term) []term {
 	return dst
 }
 
-// otherTerms are those of the logit of all tokens together that are no candidates.
+// otherTerms returns the terms of the joint logit of all tokens that are not candidates.
 func (n *nodeFeatures) otherTerms(dst []term) []term {
 	dst = append(dst[:0], term{wOther + n.set(), 1})
 	if n.agree > 0 {
@@ -111,7 +111,7 @@ func (n *nodeFeatures) otherTerms(dst []term) []term {
 	return dst
 }
 
-// logit adds up terms.
+// logit returns the sum of the terms.
 func (w *Weights) logit(terms []term) (u float32) {
 	for _, t := range terms {
 		u += w[t.weight] * t.x
@@ -119,7 +119,7 @@ func (w *Weights) logit(terms []term) (u float32) {
 	return u
 }
 
-// logits are those of all candidates and then that of all other tokens together.
+// logits returns those of all candidates, followed by the joint logit of all other tokens.
 func (w *Weights) logits(n *nodeFeatures, list []features, dst []float32) []float32 {
 	var room [termsMost]term
 	dst = dst[:0]
@@ -129,7 +129,7 @@ func (w *Weights) logits(n *nodeFeatures, list []features, dst []float32) []floa
 	return append(dst, w.logit(n.otherTerms(room[:0])))
 }
 
-// set is where the weights of a node's class are.
+// set returns the index of the weights for a node's class.
 func (n *nodeFeatures) set() int {
 	if n.hasRow {
 		return int(n.class)
@@ -137,7 +137,7 @@ func (n *nodeFeatures) set() int {
 	return int(n.class) + matchClasses
 }
 
-// probabilities makes candidates of features, the most probable first and as many as dst has room
+// probabilities turns features into candidates, the most probable first, as many as dst has room
 // for. LogProb is the logarithm of the probability given the node. logits is scratch.
 func (w *Weights) probabilities(n *nodeFeatures, list []features, dst []sample.Candidate,
 	logits []float32) ([]sample.Candidate, []float32) {

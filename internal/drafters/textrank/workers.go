@@ -1,4 +1,4 @@
-// What drafters that rank candidates on many workers share.
+// Common code of drafters that rank candidates on many workers.
 
 package textrank
 
@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Samplers is a sampler for each worker of a pool, which Like makes one of a sequence's.
+// Samplers returns a sampler for each worker of a pool. lower.SetLike makes it choose as a sequence's sampler does.
 func Samplers(pool *par.Pool, vocab int) ([]*sample.Sampler, error) {
 	list := make([]*sample.Sampler, pool.Threads())
 	for i := range list {
@@ -21,8 +21,8 @@ func Samplers(pool *par.Pool, vocab int) ([]*sample.Sampler, error) {
 	return list, nil
 }
 
-// Places is where the logit of each token of a vocabulary is in an output of some tokens, -1 for
-// the others; nil where tokens is nil, which stands for all in order.
+// Places returns the index of each token's logit in an output of some tokens, -1 for the other
+// tokens of the vocabulary; nil if tokens is nil, which means all in order.
 func Places(tokens []int32, vocab int) []int32 {
 	if tokens == nil {
 		return nil
