@@ -37,7 +37,7 @@ type AdaptOptions struct {
 	Progress     func(done, total int)
 }
 
-// Frozen is the policy of not learning.
+// Frozen is the policy that does not learn.
 const Frozen = "frozen"
 
 // adaptTurn is how many queries a policy runs before it is another's turn. An update still running

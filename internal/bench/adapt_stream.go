@@ -24,7 +24,7 @@ type StreamPrompt struct {
 	Random int
 }
 
-// Attack is the kind of meaningless prompts: random tokens, with random tokens to follow them.
+// Attack is the kind of meaningless prompts: random tokens, to be followed by random tokens.
 const (
 	Attack       = "attack"
 	attackTokens = 200

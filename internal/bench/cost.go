@@ -46,7 +46,7 @@ type CostReport struct {
 	State     int     `json:"state_bytes,omitempty"` // bytes of one state
 	Rounds    int     `json:"rounds"`
 	Bandwidth float64 `json:"bandwidth_gbs"` // 10⁹ bytes read per second, by all threads
-	ReadShare float64 `json:"read_share"`    // plain decoding's rate of reading weights, keys and values, relative to that
+	ReadShare float64 `json:"read_share"`    // rate at which plain decoding reads weights, keys and values, relative to that
 	Peak      float64 `json:"peak_gops"`     // 10⁹ operations per second; a multiplication and its addition are two
 	// the same for products in attention, in the type in which keys and values are multiplied
 	Attention float64      `json:"attention_peak_gops"`

@@ -61,8 +61,8 @@ type DraftCost struct {
 }
 
 const (
-	draftText     = 128 // tokens before the first draft
-	draftRead     = 3   // tokens that come with each
+	draftText     = 128 // tokens of the text before the first draft
+	draftRead     = 3   // tokens that each draft reads
 	clusterTokens = 2 * gemm.Panel
 	routerWidth   = 256
 	listShare     = 16 // a router lists one of this many clusters

@@ -9,12 +9,12 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// forcedTarget is a target with its own logits, except one at each position of the text that it is
-// to write: the logit of the text's token is raised above all others. Nodes of a tree that are not
+// forcedTarget is a target with its own logits, except that at each position of the text to be
+// written, the logit of the text's token is raised above all others. Nodes of a tree that are not
 // on the text's path keep their logits, so that drafters can learn from them. So every pass is
-// computed, every drafter asked and every token chosen as usual, and the output is the text: the
-// output of a model that can do a task for which ours is too small. Drafters read the target's own
-// taps.
+// computed, every drafter is asked and every token is chosen as usual, but the output is the text:
+// the output of a model that can do a task for which ours is too small. Drafters read the target's
+// own taps.
 type forcedTarget struct {
 	speculate.Target
 	from int     // position of the text's first token; other positions keep their logits

@@ -44,8 +44,8 @@ type HeadCostReport struct {
 	Heads     []HeadCost `json:"heads"`
 }
 
-// HeadCost is the cost of a head's draft: the reading of three tokens of text, and a tree with the drafter's usual
-// options for a budget of 64 nodes. Random heads are sure of nothing, so their trees are as wide as the options allow.
+// HeadCost is the cost of a head's draft: reading three tokens of text, and a tree with the drafter's default options
+// for a budget of 64 nodes. Random heads are never confident, so their trees are as wide as the options allow.
 type HeadCost struct {
 	Drafter string  `json:"drafter"`
 	Shape   string  `json:"shape"`

@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// branches is how many branches of a tree are judged: those that the drafter trusts most.
+// branches is the number of a tree's branches that are judged: those that the drafter trusts most.
 const branches = 5
 
 // impossible stands for the log-probability of 0, so that sums remain finite.

@@ -26,9 +26,9 @@ type MemoryReport struct {
 
 var errNoMemory = errors.New("this system does not say what a process has resident (/proc/self/status): memory is measured on Linux")
 
-// Memory decodes a prompt with the one method of o's only run, and watches the process. Caches of
-// models keep memory that they once had, so the figures are the method's own only in a process that
-// has not decoded before.
+// Memory decodes a prompt with the method of o's only run, and watches the process. Models' caches
+// keep memory that they once had, so the figures are the method's own only in a process that has
+// not decoded before.
 func Memory(ctx context.Context, o SpecOptions) (r MemoryReport, err error) {
 	if len(o.Runs) != 1 || len(o.Runs[0].Methods) != 1 || len(o.Runs[0].Suite.Prompts) != 1 {
 		return r, fmt.Errorf("bench: memory is measured of one method on one prompt")

@@ -67,9 +67,9 @@ func (s *SuiteReport) model() {
 // publishedDivisor matches the option by which DynaTree's Table 3 divides the tokens of a round.
 var publishedDivisor = regexp.MustCompile(`^(dynatree|fixed|linear):(?:.*,)?(d0|d|k)=(\d+)`)
 
-// publishedAccept is the acceptance of DynaTree's Table 3 as its code computes it: tokens of a
-// round divided by D₀ + 2, by the fixed tree's depth + 2, or by a chain's length. It may exceed 1,
-// and methods are not comparable by it. Other drafters have none.
+// publishedAccept returns the acceptance of DynaTree's Table 3 as its code computes it: the tokens
+// of a round divided by D₀ + 2, by the fixed tree's depth + 2, or by a chain's length. It may
+// exceed 1, and methods cannot be compared by it. It is empty for other drafters.
 func (m *MethodReport) publishedAccept() string {
 	match := publishedDivisor.FindStringSubmatch(m.Drafter)
 	if match == nil {

@@ -19,7 +19,7 @@ type SpecReport struct {
 	Chat        bool      `json:"chat,omitempty"`
 	IgnoreEnd   bool      `json:"ignore_end,omitempty"`
 	Bandwidth   []float64 `json:"bandwidth_gbs,omitempty"` // 10⁹ bytes read per second, before and after each suite
-	Interrupted bool      `json:"interrupted,omitempty"`   // it has the measurements up to then
+	Interrupted bool      `json:"interrupted,omitempty"`   // it has the measurements up to the interruption
 }
 
 // SuiteReport is a suite's part.

@@ -208,7 +208,7 @@ func (o *ServeOptions) loop(target speculate.Target, m *Method) (*speculate.Loop
 	return speculate.New(target, d, speculate.Options{Budget: m.Budget, Accept: m.Accept, Uncontrolled: m.Uncontrolled})
 }
 
-// loopSpeed returns how many tokens per second, after the first, the loop alone decodes of one caller's requests.
+// loopSpeed returns the tokens per second, after the first, at which the loop alone decodes one caller's requests.
 func (o *ServeOptions) loopSpeed(ctx context.Context, m *Method) (float64, error) {
 	loop, err := o.loop(speculate.Model(inside.Target(o.Model).Model), m)
 	if err != nil {

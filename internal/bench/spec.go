@@ -185,7 +185,7 @@ func (b *bench) prepare(run *SpecRun, temperature float32) (*suiteRun, error) {
 	return s, nil
 }
 
-// EncodeQuestion lays a question out as a conversation, up to the beginning of the answer.
+// EncodeQuestion encodes a question as a conversation, up to the beginning of the answer.
 func EncodeQuestion(layout *chat.Layout, text string) ([]int32, error) {
 	return layout.Encode([]chat.Message{{Role: "user", Content: text}}, chat.Options{Prompt: true})
 }

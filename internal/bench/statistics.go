@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Quartiles are the first quartile, the median and the third.
+// Quartiles are the first quartile, the median and the third quartile.
 type Quartiles [3]float64
 
 // quartiles returns the quartiles of v, interpolated between two values, or zeros if v is empty. It does not change v.

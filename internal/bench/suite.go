@@ -62,7 +62,7 @@ type query struct {
 	times int    // how often the whole list of prompts is repeated
 }
 
-// mostTimes bounds how often prompts are repeated.
+// mostTimes limits how often prompts are repeated.
 const mostTimes = 1000
 
 func parseQuery(text string) (query, error) {

@@ -61,8 +61,8 @@ func fileSuite(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".jsonl")
 }
 
-// promptFields are the fields that may have the text of a question, in this order: Spec-Bench and
-// EAGLE have turns, of which the first is taken, HumanEval has a prompt, GSM8K a question.
+// promptFields are the fields that may have the text of a question, in order of preference: Spec-Bench
+// and EAGLE have turns, of which the first is used, HumanEval has a prompt, GSM8K a question.
 var promptFields = []string{"turns", "prompt", "text", "question"}
 
 // maxLine is the maximum length of a line in a file of questions.

@@ -108,7 +108,7 @@ func readWikitext(o *SuiteOptions, q query, pick func([]passage) []passage) ([]P
 // passage is a piece of an article.
 type passage struct {
 	article string
-	line    int // where it begins
+	line    int // its first line
 	text    string
 }
 

@@ -1,4 +1,4 @@
-// From measurements to figures.
+// Figures computed from measurements.
 
 package bench
 

@@ -1,8 +1,8 @@
-// Package codebook reads weights of one to three bits: llama.cpp's types whose elements are entries of a codebook (the
-// IQ types), or one of two to four integers (TQ1_0, TQ2_0, Q1_0, Q2_0). An element is a factor
-// times a small integer, so products of all of them are those of bytes.
+// Package codebook reads weights of one to three bits: llama.cpp's types whose elements are entries
+// of a codebook (the IQ types) or one of two to four integers (TQ1_0, TQ2_0, Q1_0, Q2_0). An
+// element is a factor times a small integer, so all products reduce to products of bytes.
 //
-// With d the half-precision scale of a block, s a scale of 3 or 4 bits, v the integers of an entry:
+// Here d is the half-precision scale of a block, s a scale of 3 or 4 bits, and v the integers of an entry:
 //
 //	IQ1_S, IQ1_M             d/8·(2s+1)·(8v ± 1)   v in −1, 0, 1, of 2048 entries of 8
 //	IQ2_XXS, IQ2_XS, IQ2_S   d/8·(2s+1)·±v         v in 8, 25, 43, of 256, 512 and 1024 entries of 8
@@ -11,7 +11,7 @@
 //	TQ1_0, TQ2_0             d·v                   v in −1, 0, 1; of TQ2_0, 2 too
 //	Q1_0, Q2_0               d·v                   v in −1, 1; in −1, 0, 1, 2
 //
-// A factor has 16 bits at most and an integer 7, so an element is exact in f32.
+// A factor has at most 16 bits and an integer 7, so an element is exact in f32.
 package codebook
 
 import (
@@ -38,25 +38,25 @@ const (
 	NumTypes
 )
 
-// Zero is what is added to the integers: bytes of a Block are 2 to 126.
+// Zero is added to the integers: bytes of a Block are 2 to 126.
 const Zero = 64
 
-// Elements is how many elements a Block has.
+// Elements is the number of elements of a Block.
 const Elements = 256
 
-// Block is 256 elements: a byte for each, its integer + Zero, and a factor for every 16.
+// Block is 256 elements: for each a byte, its integer + Zero, and for every 16 a factor.
 type Block struct {
 	Q [Elements / 8]uint64
 	F [Elements / 16]float32
 }
 
-// kinds has, of each type, the elements and bytes of a block in a file, and where its scale is.
+// kinds has, for each type, the elements and bytes of a block in a file, and the place of its scale.
 var kinds = [NumTypes]struct {
 	name                   string
 	elements, bytes, scale int
 }{
 	IQ1_S:   {"IQ1_S", 256, 50, 0},
-	IQ1_M:   {"IQ1_M", 256, 56, 48}, // four bits each of four words
+	IQ1_M:   {"IQ1_M", 256, 56, 48}, // four bits in each of four words
 	IQ2_XXS: {"IQ2_XXS", 256, 66, 0},
 	IQ2_XS:  {"IQ2_XS", 256, 74, 0},
 	IQ2_S:   {"IQ2_S", 256, 82, 0},
@@ -80,7 +80,7 @@ func Named(name string) (t Type, ok bool) {
 
 func (t Type) String() string { return kinds[t].name }
 
-// SetScale makes d the scale of a block of a file.
+// SetScale sets the scale of a block of a file to d.
 func (t Type) SetScale(block []byte, d float32) {
 	h := num.ToF16(d)
 	at := block[kinds[t].scale:]
@@ -93,7 +93,7 @@ func (t Type) SetScale(block []byte, d float32) {
 	}
 }
 
-// Bytes is the size of 256 elements in a file: one block or some.
+// Bytes returns the size of 256 elements in a file, which are one block or several.
 func (t Type) Bytes() int { return Elements / kinds[t].elements * kinds[t].bytes }
 
 // Read reads 256 elements from Bytes bytes of a file.
@@ -106,8 +106,8 @@ func (t Type) Read(b *Block, src []byte) {
 	}
 }
 
-// elements reads those of one block of a file into the beginning of q. It is a switch and no table of functions because
-// Blocks would be allocated.
+// elements reads the elements of one block of a file into the beginning of q. It is a switch, not a
+// table of functions, because with a table Blocks would be allocated on the heap.
 func (t Type) elements(q []uint64, src []byte) {
 	switch t {
 	case IQ1_S:
@@ -135,7 +135,7 @@ func (t Type) elements(q []uint64, src []byte) {
 	}
 }
 
-// factors reads those of one block of a file.
+// factors reads the factors of one block of a file.
 func (t Type) factors(f []float32, src []byte) {
 	le := binary.LittleEndian
 	if t == IQ1_M {
@@ -175,7 +175,7 @@ func (t Type) factors(f []float32, src []byte) {
 	}
 }
 
-// Decode writes the elements of one block of a file, as many as it has.
+// Decode writes all elements of one block of a file to dst.
 func (t Type) Decode(dst []float32, src []byte) {
 	var b Block
 	k := &kinds[t]
@@ -184,7 +184,7 @@ func (t Type) Decode(dst []float32, src []byte) {
 	b.widen(dst[:k.elements])
 }
 
-// Widen writes the 256 elements in f32.
+// Widen writes the 256 elements as f32.
 func (b *Block) Widen(dst []float32) { b.widen(dst[:Elements]) }
 
 func (b *Block) widen(dst []float32) {
@@ -200,11 +200,11 @@ const (
 
 func half(b []byte) float32 { return num.F16(binary.LittleEndian.Uint16(b)) }
 
-// negate changes the signs of the elements that mask says: 128 − q is −(q − 64) + 64.
+// negate changes the signs of the elements in mask: 128 − q is −(q − 64) + 64.
 func negate(q, mask uint64) uint64 { return (q ^ mask) + mask&ones }
 
-// IQ1_S: d; 32 low bytes of the entries' numbers; for each 32 elements, 16 bits: three more of the four numbers each,
-// s of 3, and the sign of 1.
+// readIQ1S reads d; 32 low bytes of entry numbers; for each 32 elements, 16 bits: three high bits
+// of each of the four numbers, 3 bits of s, and the sign of 1.
 func readIQ1S(q []uint64, src []byte) {
 	q = q[:32]
 	low, high := src[2:34], src[34:50]
@@ -214,8 +214,8 @@ func readIQ1S(q []uint64, src []byte) {
 	}
 }
 
-// IQ1_M: 32 low bytes of the entries' numbers; 4 bits for each: three more, and the sign of 1; 16 s of 3 bits, four in
-// 16 bits, whose upper four bits are d's.
+// readIQ1M reads 32 low bytes of entry numbers; for each, 4 bits: three high bits and the sign of
+// 1; 16 values of s of 3 bits, four in each 16 bits, whose upper four bits are d's.
 func readIQ1M(q []uint64, src []byte) {
 	q = q[:32]
 	low, high := src[:32], src[32:48]
@@ -225,7 +225,7 @@ func readIQ1M(q []uint64, src []byte) {
 	}
 }
 
-// IQ2_XXS: d; for each 32 elements, four bytes of entries' numbers, four times 7 bits of signs, s of 4.
+// readIQ2XXS reads d; for each 32 elements, four bytes of entry numbers, four times 7 bits of signs, 4 bits of s.
 func readIQ2XXS(q []uint64, src []byte) {
 	q = q[:32]
 	for i := range 8 {
@@ -237,7 +237,7 @@ func readIQ2XXS(q []uint64, src []byte) {
 	}
 }
 
-// IQ2_XS: d; for each 8 elements, 9 bits of the entry's number and 7 of signs; for each 16, s of 4 bits.
+// readIQ2XS reads d; for each 8 elements, 9 bits of entry number and 7 of signs; for each 16, 4 bits of s.
 func readIQ2XS(q []uint64, src []byte) {
 	q = q[:32]
 	for i := range q {
@@ -246,14 +246,14 @@ func readIQ2XS(q []uint64, src []byte) {
 	}
 }
 
-// scales4 makes factors of d/8 or alike and two scales of 4 bits in a byte.
+// scales4 computes factors from d/8 or similar and bytes of two 4-bit scales.
 func scales4(f []float32, d float32, scales []byte) {
 	for i, s := range scales {
 		f[2*i], f[2*i+1] = d*float32(s&15*2+1), d*float32(s>>4*2+1)
 	}
 }
 
-// IQ2_S: d; 32 low bytes of the entries' numbers; 32 bytes of signs; two more bits for each number; s as in IQ2_XS.
+// readIQ2S reads d; 32 low bytes of entry numbers; 32 bytes of signs; two high bits of each number; s as in IQ2_XS.
 func readIQ2S(q []uint64, src []byte) {
 	q = q[:32]
 	low, high := src[2:34], src[66:74]
@@ -263,7 +263,7 @@ func readIQ2S(q []uint64, src []byte) {
 	}
 }
 
-// IQ3_XXS: d; 64 entries' numbers; for each 32 elements, four times 7 bits of signs and s of 4.
+// readIQ3XXS reads d; 64 entry numbers; for each 32 elements, four times 7 bits of signs and 4 bits of s.
 func readIQ3XXS(q []uint64, src []byte) {
 	q = q[:32]
 	for i := range 8 {
@@ -276,8 +276,8 @@ func readIQ3XXS(q []uint64, src []byte) {
 	}
 }
 
-// IQ3_S: d; 64 low bytes of the entries' numbers; one more bit for each; 32 bytes of signs; for each 32 elements, s of
-// 4 bits.
+// readIQ3S reads d; 64 low bytes of entry numbers; one high bit of each; 32 bytes of signs; for
+// each 32 elements, 4 bits of s.
 func readIQ3S(q []uint64, src []byte) {
 	q = q[:32]
 	low, high := src[2:66], src[66:74]
@@ -289,8 +289,8 @@ func readIQ3S(q []uint64, src []byte) {
 	}
 }
 
-// TQ1_0: 32 bytes of five elements each, 32 apart; 16 of five, 16 apart; 4 of four, 4 apart; d. A byte is a fraction of
-// 256 whose digits to base 3 are v + 1.
+// readTQ1 reads 32 bytes of five elements each, 32 apart; 16 of five, 16 apart; 4 of four, 4 apart;
+// d. A byte is a fraction of 256 whose base-3 digits are v + 1.
 func readTQ1(q []uint64, src []byte) {
 	q = q[:32]
 	for i := range 4 {
@@ -307,7 +307,7 @@ func readTQ1(q []uint64, src []byte) {
 	q[31] = last[2]&0xffffffff | last[3]<<32
 }
 
-// digits writes the five digits of eight bytes, each so many words after the one before.
+// digits writes the five digits of each of eight bytes. Successive digits are apart words from each other.
 func digits(q []uint64, src []byte, apart int) {
 	const even = 0x00ff00ff00ff00ff
 	x := binary.LittleEndian.Uint64(src)
@@ -319,7 +319,7 @@ func digits(q []uint64, src []byte, apart int) {
 	}
 }
 
-// TQ2_0: for each 128 elements, 32 bytes of four, 32 apart, of 2 bits: v + 1; d.
+// readTQ2 reads, for each 128 elements, 32 bytes of four elements, 32 apart, of 2 bits: v + 1; then d.
 func readTQ2(q []uint64, src []byte) {
 	q = q[:32]
 	for i := range 8 {
@@ -330,14 +330,14 @@ func readTQ2(q []uint64, src []byte) {
 	}
 }
 
-// Q1_0: d; a bit for each of 128 elements, 1 for d and 0 for −d.
+// readQ1 reads d; a bit for each of 128 elements, 1 for d and 0 for −d.
 func readQ1(q []uint64, src []byte) {
 	for i, bits := range src[2:18] {
 		q[i] = eightSigns[bits]&(2*ones) + (zeros - ones)
 	}
 }
 
-// Q2_0: d; 2 bits for each of 64 elements: v + 1.
+// readQ2 reads d; 2 bits for each of 64 elements: v + 1.
 func readQ2(q []uint64, src []byte) {
 	for i := range q[:8] {
 		q[i] = pairs[src[2+2*i]] | pairs[src[3+2*i]]<<32

@@ -7,12 +7,12 @@ import (
 	"unsafe"
 )
 
-// The codebooks are facts of the format. grids.py wrote them, and says how they lie in the file.
+// The codebooks are part of the format. grids.py generated the file and documents its layout.
 //
 //go:embed grids.bin
 var grids []byte
 
-// The codebooks, in bytes of integer + Zero. IQ1's integers are those of its own codebook times 8.
+// The codebooks, as bytes of integer + Zero. IQ1's integers are those of its codebook times 8.
 var (
 	grid2XXS [256]uint64
 	grid2XS  [512]uint64
@@ -22,9 +22,9 @@ var (
 	grid3S   [512]uint32
 )
 
-// Masks of the elements that are negative, for negate: of eight bits, and of seven, to which the eighth makes an even
-// number of ones. 2 bits of four elements, v + 1, as bytes. And what IQ1 adds to eight elements, by four bits of which
-// the last is the sign.
+// eightSigns and sevenSigns are the masks of the negative elements, for negate; seven bits are completed
+// by an eighth that makes the number of ones even. pairs has four elements v + 1 of 2 bits each, as
+// bytes. shifts is what IQ1 adds to eight elements, by four bits of which the highest is the sign.
 var (
 	eightSigns [256]uint64
 	sevenSigns [128]uint64
@@ -32,9 +32,9 @@ var (
 	shifts     [16]uint64
 )
 
-// Tables are, for kernels that read elements, the entries of a type's codebook (of IQ3_XXS and IQ3_S four bytes each,
-// of others eight) and by the bits of their signs what is done to them: masks of those that are negative, or what is
-// added. Of Q1_0 the entries are the masks, of Q2_0 four elements each. Other types have none.
+// Tables returns tables for kernels that read elements: the entries of a type's codebook (four bytes each for
+// IQ3_XXS and IQ3_S, eight for the others), and, by the bits of the signs, masks of the negative elements or what
+// is added to all. The entries of Q1_0 are the masks, those of Q2_0 four elements each. Other types have none.
 func (t Type) Tables() (entries, signs unsafe.Pointer) {
 	switch t {
 	case IQ1_S, IQ1_M:
