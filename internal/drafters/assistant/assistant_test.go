@@ -30,7 +30,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// openTarget opens a small random Gemma 4 model, whose last layers read the keys and values of others.
+// openTarget opens a small random Gemma 4 model whose last layers read the keys and values of earlier ones.
 func openTarget(t testing.TB, kv nn.KVType) *model.Model {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "target.gguf")
@@ -59,7 +59,7 @@ func shapes() []grow.Shape {
 	return []grow.Shape{&grow.Linear{K: 5}, &dynamic, &best, &grow.Fixed{D: 3, B: 2, N: 30}}
 }
 
-// A batch decodes to the tokens of each text alone and plainly, with keys and values of each type.
+// A batch decodes to the same tokens as each text alone and without drafting, with each type of keys and values.
 func TestSameTokens(t *testing.T) {
 	for _, kv := range []nn.KVType{nn.KVF32, nn.KVBF16, nn.KVQ8} {
 		m := openTarget(t, kv)
@@ -77,7 +77,7 @@ func TestSameTokens(t *testing.T) {
 	}
 }
 
-// sequence is a sequence as the target knows it: its cache has the text, and rows of trees besides.
+// sequence is a sequence as the target knows it: its cache has the text, and also rows of trees.
 type sequence struct {
 	draft.State
 	cache *nn.Cache
@@ -85,7 +85,7 @@ type sequence struct {
 	root  int32
 }
 
-// take runs a tree and commits some of its nodes, and tells the drafter.
+// take runs a tree, commits some of its nodes and tells the drafter.
 func (s *sequence) take(t Fataler, d draft.Drafter, tr *tree.Tree, nodes []int32, next int32) {
 	t.Helper()
 	if err := s.pass.Run(context.Background(), []model.Rows{{Cache: s.cache, Tree: tr}}, d.Taps()); err != nil {
@@ -112,9 +112,9 @@ func upTo(n int) (list []int32) {
 	return list
 }
 
-// A tree is of the committed text alone: whatever trees were drafted, verified and rejected before,
-// in whatever batch, and whether the text was read at once, in chunks, or came with a cache that
-// was filled earlier, of which the last row is computed again.
+// A tree depends only on the committed text: not on the trees drafted, verified and rejected
+// before, not on the batch, and not on whether the text was read at once, in chunks, or came with a
+// cache that was filled earlier, whose last row is computed again.
 func TestTreesAreOfTheCommittedText(t *testing.T) {
 	m := openTarget(t, nn.KVF32)
 	all := shapes()
@@ -195,7 +195,7 @@ func TestTreesAreOfTheCommittedText(t *testing.T) {
 			r.Fatal("nothing was drafted")
 		}
 
-		// Where there is no such cache, or one that has not the text, nothing is read.
+		// Without such a cache, or with one that lacks the text, nothing is read.
 		for _, cache := range []*nn.Cache{nil, other.cache} {
 			q := fresh.request()
 			q.Cache = nil
@@ -210,8 +210,8 @@ func TestTreesAreOfTheCommittedText(t *testing.T) {
 	})
 }
 
-// Sequences that end while others go on, and begin over what those left, decode as each does alone:
-// freed rows are not read.
+// Sequences that end while others continue, and sequences that begin over what those left, decode
+// as each does alone: freed rows are not read.
 func TestSequencesComeAndGo(t *testing.T) {
 	m := openTarget(t, nn.KVBF16)
 	n := head(t, m, 3)
@@ -254,8 +254,8 @@ func TestSequencesComeAndGo(t *testing.T) {
 	}
 }
 
-// Heads come back from GGUF files as they were, under their drafter's name; for other targets they
-// are refused by what differs.
+// Heads come back from GGUF files unchanged, under their drafter's name. For other targets they are
+// refused with an error that says what differs.
 func TestFiles(t *testing.T) {
 	m := openTarget(t, nn.KVF32)
 	for seed := range uint64(6) {
@@ -301,7 +301,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// In a folder of models, assistants are heads of the Gemma 4 model beside them, in each form.
+// In a folder of models, assistants in either form are heads of the Gemma 4 model next to them.
 func TestCatalogue(t *testing.T) {
 	list, notes, err := catalog.Find(filepath.Join("testdata", "heads"))
 	if err != nil || len(list) != 1 || len(notes) > 0 {

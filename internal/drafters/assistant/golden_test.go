@@ -23,20 +23,20 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// golden is what transformers computes (testdata/golden.py): a text, and drafts after its first tokens.
+// golden is what transformers computes (testdata/golden.py): a text, and drafts after some of its tokens.
 type golden struct {
 	Text        []int32
 	Short, Long struct {
 		Text    int
-		Tokens  []int32 // of Long the root first
+		Tokens  []int32 // the first tokens of Long, and the root
 		Parents []int
 		Logits  [][]float32
 	}
 }
 
 // Published folders draft here what the reference drafts, with logits of all tokens and of
-// clusters: along a chain, and in a tree whose levels are each one pass; also from the GGUF files
-// that grove and llama.cpp make of them.
+// clusters: along a chain, and in a tree whose levels are one pass each. So do the GGUF files that
+// grove and llama.cpp make of them.
 func TestAsReference(t *testing.T) {
 	for _, name := range []string{"dense", "ordered"} {
 		dir := filepath.Join("testdata", "heads", name)
@@ -113,7 +113,7 @@ func asGolden(t *testing.T, m *model.Model, g *golden, path string) {
 	}
 }
 
-// passes are those of a draft after a text.
+// passes are the passes of a draft after a text.
 type passes struct {
 	n     *Network
 	r     *rows
@@ -121,7 +121,7 @@ type passes struct {
 	state shortlist.State
 	text  *grow.Text
 	cache *nn.Cache
-	all   tree.Tree // what run computes of tree so far
+	all   tree.Tree // the part of tree that run has computed so far
 	tree  *tree.Tree
 	root  int
 	list  []*shortlist.List
@@ -192,7 +192,7 @@ func (p *passes) run(t *testing.T, rows int) {
 }
 
 // compare compares the k-th row's logits with the reference's, and returns the likeliest token.
-// Tokens that are not listed have there a logit below all others.
+// Tokens that are not listed have a logit below all others there.
 func (p *passes) compare(t *testing.T, path string, k int, want []float32) int32 {
 	t.Helper()
 	logits := p.r.Logits(0, k)

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A calibration that has seen nothing changes nothing; what it saw often it knows; and it never leaves 0 to 1.
+// A new calibration changes nothing. What it saw often it predicts. Its results are always from 0 to 1.
 func TestCalibration(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := calibrate.New()

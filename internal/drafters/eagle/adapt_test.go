@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a head learns from is what it drafted with.
+// A head learns from the same rows that it drafted with.
 func TestReplays(t *testing.T) {
 	m := OpenTarget(t, 4096)
 	Replays(t, m.Config.Hidden, 100, func(r *rapid.T) learn.Learner {
@@ -28,7 +28,7 @@ func TestLearns(t *testing.T) {
 	m := OpenTarget(t, 4096)
 	for _, version := range []int{2, 3, eagle.Native} {
 		n := head(t, m, version, 0)
-		// its output is not all that the target says, or its last part is small
+		// its output lacks some of the target's tokens, or its last part is small
 		for seed := uint64(1); n.Tokens != nil || n.FFN < 48 || n.Layers > 1 && n.Norm == nil; seed++ {
 			n = head(t, m, version, seed)
 		}
@@ -46,7 +46,7 @@ func TestExports(t *testing.T) {
 		version := rapid.SampledFrom([]int{2, 3, 3}).Draw(r, "version")
 		c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(seed, 2)), fmt.Sprint("eagle", version), m.Config,
 			kind)
-		c.Rope.Neighbours = c.Arch == "llama" // as files have it: another order is other bits
+		c.Rope.Neighbours = c.Arch == "llama" // the order that files have: another order gives other bits
 		drafter := func(n *eagle.Network) learn.Learner {
 			return newDrafter(r, n, shape, shortlist.Options{}, m).(learn.Learner)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// BenchmarkRound is a proposal and its commit, with a random head for a small target: what a round
-// costs besides products.
+// BenchmarkRound times a proposal and its commit with a random head for a small target: the cost of
+// a round apart from products.
 func BenchmarkRound(b *testing.B) {
 	m := OpenTarget(b, 1<<20)
 	dynamic, best := grow.DefaultDynamic(), grow.DefaultBestFirst()

@@ -17,10 +17,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a sequence is proposed does not depend on how its context came about, to the bit: in chunks
-// of a prompt or at once, by rounds that accept any number of nodes, with or without proposals
-// between them, among other sequences or alone; and from where rows came without a pass, on nothing
-// before them but their number. The head's window may be shorter than the text.
+// A sequence's proposals do not depend on how its context came about, to the bit: on chunks of the
+// prompt, on how many nodes each round accepts, on proposals in between, or on other sequences.
+// After rows that came without a pass, they depend on nothing before except the number of those
+// rows. The head's window may be shorter than the text.
 func TestContextIsItsText(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -42,7 +42,7 @@ func TestContextIsItsText(t *testing.T) {
 		}
 		Propose(r, d, got...)
 		for i, s := range all {
-			if lists.Method == "context" { // its lists know what the target nearly said
+			if lists.Method == "context" { // its lists depend on what the target nearly chose
 				break
 			}
 			fresh := s.Fresh(r, other, options[i], n.Hidden)
@@ -67,9 +67,9 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// A node's probability is what the head says in the plainest way: its text entry by entry, then the
-// path token by token, each row's feature the state of the row before, in passes of one row over a
-// cache of its own.
+// A node's probability is what the head says when computed in the plainest way: its text entry by
+// entry, then the path token by token, where each row's feature is the state of the row before, in
+// passes of one row over a separate cache.
 func TestNodesAreTheHeads(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -107,7 +107,7 @@ func TestNodesAreTheHeads(t *testing.T) {
 	})
 }
 
-// oneByOne is a head's rows, each in a pass of its own.
+// oneByOne computes a head's rows, each in its own pass.
 type oneByOne struct {
 	n      *eagle.Network
 	e      *nn.Exec
@@ -117,7 +117,7 @@ type oneByOne struct {
 	bufs   eagle.Buffers
 }
 
-// newOneByOne reads so many tokens of a sequence's text.
+// newOneByOne reads the first read tokens of a sequence's text.
 func newOneByOne(n *eagle.Network, s *Sequence, read int, e *nn.Exec) *oneByOne {
 	pages := n.Pages()
 	o := &oneByOne{n: n, e: e, cache: pages.NewCache(), tokens: n.Tokens,
@@ -133,7 +133,7 @@ func newOneByOne(n *eagle.Network, s *Sequence, read int, e *nn.Exec) *oneByOne 
 	return o
 }
 
-// g is the feature of a place.
+// g returns the feature of a place.
 func (o *oneByOne) g(at int) []float32 {
 	taps, g := nn.NewMat(1, o.n.Width()), nn.NewMat(1, o.n.Hidden)
 	for t := range o.n.Taps {
@@ -158,7 +158,7 @@ func (o *oneByOne) row(token int32, g []float32) (state, logits []float32) {
 	return x.Data, out.Data
 }
 
-// Trees keep to what was asked for, and to the shape's and the guide's limits.
+// Trees keep to the request, and to the limits of the shape and the guide.
 func TestTreesKeepToTheRequest(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -191,8 +191,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 	})
 }
 
-// Nothing is drafted before the target has told anything, and once it has the first token of a text
-// is enough.
+// Nothing is drafted before the target has reported anything, and the first token of a text is
+// enough.
 func TestNothingIsDraftedBlindly(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 3, 1)
@@ -233,7 +233,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 }
 
-// fixedTaps is a pass that gives the same for all rows.
+// fixedTaps is a pass with the same results for all rows.
 type fixedTaps struct{ tap, logits []float32 }
 
 func (p fixedTaps) Tap(int, int, int) []float32 { return p.tap }
@@ -242,7 +242,7 @@ func (p fixedTaps) Logits(int, int) []float32   { return p.logits }
 func TestSameTokens(t *testing.T) {
 	m := OpenTarget(t, 512)
 	heads := []*eagle.Network{head(t, m, 2, 1)}
-	for seed := uint64(0); len(heads) < 3; seed++ { // one of all tokens, and one of some
+	for seed := uint64(0); len(heads) < 3; seed++ { // one with all tokens, and one with some
 		if n := head(t, m, 3, seed); (n.Tokens != nil) == (len(heads) == 2) {
 			heads = append(heads, n)
 		}

@@ -20,8 +20,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Each family takes the first head of its version, or the file it is given, and says what does not
-// fit.
+// Each family opens the first head of its version, or the given file, and says what does not fit.
 func TestFamilies(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "target.gguf")
@@ -33,7 +32,7 @@ func TestFamilies(t *testing.T) {
 	defer m.Close()
 	target := As(m)
 	target.Shared = new(registry.Shared)
-	for i, version := range []int{2, 3, 3} { // those of EAGLE-3 are known by their taps
+	for i, version := range []int{2, 3, 3} { // those of EAGLE-3 are distinguished by their taps
 		c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(uint64(i), 0)), fmt.Sprint("eagle", version),
 			m.Config, tensor.F32)
 		c.DraftVocab = c.Vocab

@@ -28,9 +28,9 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// The published forms, with the fields of real heads and small numbers in place of theirs:
-// EAGLE-3's authors' for Llama 3.1, the same as SGLang's training code writes it, vLLM's
-// speculators for Qwen3, and EAGLE-2's.
+// The published forms, with the fields of real heads but small numbers: EAGLE-3's authors' for
+// Llama 3.1, the same as written by SGLang's training code, vLLM's speculators for Qwen3, and
+// EAGLE-2's.
 const (
 	authors = `{"architectures": ["LlamaForCausalLM"], "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 8,
 		"initializer_range": 0.02, "intermediate_size": 24, "max_position_embeddings": 2048, "model_type": "llama", "num_attention_heads": 4,
@@ -53,7 +53,7 @@ const (
 		"rms_norm_eps": 1e-05, "vocab_size": 20}`
 )
 
-// layer is a model.Config of what they share.
+// layer returns a model.Config with what they share.
 func layer(change func(c *model.Config)) model.Config {
 	c := model.Config{Arch: "llama", Vocab: 20, Hidden: 8, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 4, FFN: 24,
 		Context: 2048, NormEps: 1e-5,
@@ -62,7 +62,7 @@ func layer(change func(c *model.Config)) model.Config {
 	return c
 }
 
-// tensorsOf lists a folder's tensors by name and shape, as its config has them; the first layer is
+// tensorsOf lists a folder's tensors by name and shape, according to its config. The first layer is
 // called first.
 func tensorsOf(first string, c *eagle.Config) map[string][]int {
 	h := c.Hidden
@@ -85,8 +85,8 @@ func tensorsOf(first string, c *eagle.Config) map[string][]int {
 	return list
 }
 
-// folder writes a config.json, some of its fields changed (a nil deletes one), and tensors of
-// zeros; tokens are a draft vocabulary.
+// folder writes a config.json with some fields changed (a nil deletes one), and tensors of zeros.
+// tokens are a draft vocabulary.
 func folder(t testing.TB, config string, change map[string]any, list map[string][]int, tokens []int32,
 	vocab int) string {
 	t.Helper()
@@ -228,7 +228,7 @@ func TestRefusedFolders(t *testing.T) {
 	}
 }
 
-// What is written has the names that other programs look for, and no others.
+// Written folders have the names that other programs look for, and no others.
 func TestNames(t *testing.T) {
 	m, _ := FileTarget(t)
 	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle3", m.Config, tensor.F32)
@@ -287,8 +287,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Whatever config.json says, reading it ends in an error that names the folder or in a shape that
-// its tensors have.
+// Whatever config.json says, reading it ends in an error that names the folder, or in a shape that
+// matches its tensors.
 func FuzzConfig(f *testing.F) {
 	base := eagle.Config{Config: layer(func(c *model.Config) {}), Version: 3, DraftVocab: 6}
 	dir := folder(f, vllm, nil, tensorsOf("layers.0.", &base), sixTokens, 20)
@@ -310,7 +310,7 @@ func FuzzConfig(f *testing.F) {
 	})
 }
 
-// Lists of tapped layers that name none leave them to the target's depth, as missing ones do.
+// Empty lists of tapped layers leave the taps to the target's depth, as missing lists do.
 func TestEmptyTaps(t *testing.T) {
 	base := eagle.Config{Config: layer(func(c *model.Config) {}), Version: 3, DraftVocab: 6}
 	target := model.Config{Hidden: 8, Vocab: 20, Layers: 12}
@@ -341,8 +341,8 @@ func TestEmptyTaps(t *testing.T) {
 	}
 }
 
-// vLLM's first format holds EAGLE-1, EAGLE-2 and HASS heads under other names: the head is the
-// same. With its further norms it is refused.
+// vLLM's first format has EAGLE-1, EAGLE-2 and HASS heads under other names: the head is the same.
+// It is refused if it has that format's additional norms.
 func TestFirstSpeculators(t *testing.T) {
 	m, _ := FileTarget(t)
 	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(6, 6)), "eagle2", m.Config, tensor.F32)
@@ -395,7 +395,7 @@ func TestFirstSpeculators(t *testing.T) {
 	}
 }
 
-// A head of EAGLE-2 that drafts a part of the tokens is the same when it is read from its folder.
+// A head of EAGLE-2 that drafts only some of the tokens stays the same when it is read from its folder.
 func TestFolderOfFewerTokens(t *testing.T) {
 	m, _ := FileTarget(t)
 	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle2", m.Config, tensor.F32)

@@ -27,8 +27,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// goldenConfig is the shape of a head that llama.cpp runs, with a draft vocabulary and the
-// normalised residual or without.
+// goldenConfig is the shape of a head that llama.cpp runs, with or without a draft vocabulary and
+// the normalised residual.
 func goldenConfig(m *model.Model, variant bool) eagle.Config {
 	c := eagle.Config{Config: m.Config, Version: 3, Taps: []int{1, 3, 2}, DraftVocab: m.Config.Vocab}
 	c.Arch = "llama"
@@ -48,8 +48,8 @@ func goldenConfig(m *model.Model, variant bool) eagle.Config {
 }
 
 // A head drafts here what it drafts in llama.cpp (draft-eagle3, d32676d; F32 files, keys and values
-// in F32), which was given the files that this test writes and the same prompts: the taps, their
-// order, entries, positions, rotation, norms, names and the draft vocabulary agree.
+// in F32) with the files that this test writes and the same prompts: the taps, their order,
+// entries, positions, rotation, norms, names and the draft vocabulary agree.
 func TestAsLlamaDrafts(t *testing.T) {
 	dir := t.TempDir()
 	path, file := filepath.Join(dir, "target.gguf"), filepath.Join(dir, "head.gguf")
@@ -106,8 +106,8 @@ func TestAsLlamaDrafts(t *testing.T) {
 
 // A head that PyTorch saved computes here what PyTorch computes with it (testdata/golden.py): the
 // names and shapes of the tensors in the authors' folders, the draft vocabulary, the fusion of the
-// taps, positions, rotation, norms, the residual, and rows below the text, whose features are the
-// states of the rows before.
+// taps, positions, rotation, norms and the residual agree, and so do rows below the text, whose
+// features are the states of the rows before.
 func TestAsPyTorch(t *testing.T) {
 	c, tokens := asGolden(t, "testdata/golden", 1e-5)
 	if len(tokens) != 12 || !slices.Equal(c.Taps, []int{2, 4, 5}) {
@@ -115,8 +115,8 @@ func TestAsPyTorch(t *testing.T) {
 	}
 }
 
-// Heads that vLLM's speculators package saved compute here what its layers compute with them
-// (testdata/golden_speculators.py), whichever of the flags they have.
+// Heads saved by vLLM's speculators package compute here what its layers compute with them
+// (testdata/golden_speculators.py), with any combination of the flags.
 func TestAsSpeculators(t *testing.T) {
 	for name, want := range map[string]eagle.Config{
 		"plain": {}, "residual": {NormBeforeResidual: true}, "before-fc": {NormBeforeFC: true},
@@ -132,13 +132,13 @@ func TestAsSpeculators(t *testing.T) {
 	}
 }
 
-// asGolden reads the head of a golden, and compares its logits with those that were written beside
-// it, of rows of text and of drafted ones below.
+// asGolden reads the head of a golden, and compares its logits of rows of text, and of drafted rows
+// below, with those stored with it.
 func asGolden(t *testing.T, dir string, within float64) (eagle.Config, []int32) {
 	t.Helper()
 	var golden struct {
 		Tokens, Draft, Vocabulary []int32
-		Embed, Taps, Logits       []float32 // Embed: the target's, of a head that has none
+		Embed, Taps, Logits       []float32 // Embed: the target's, if the head has none
 	}
 	if err := json.Unmarshal(Must(os.ReadFile(filepath.Join(dir, "logits.json")))(t), &golden); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// logits are those of a draft of two rows after a text of three entries, which tells heads apart.
+// logits returns those of a draft of two rows after a text of three entries, which distinguish heads.
 func logits(n *eagle.Network, m *model.Model) []float32 {
 	e, rng := nn.NewExec(m.Pool()), rand.New(rand.NewPCG(1, 1))
 	mat := func(rows, cols int) nn.Mat {
@@ -54,7 +54,7 @@ func logits(n *eagle.Network, m *model.Model) []float32 {
 	return out.Data
 }
 
-// close reports how far numbers are apart, relative to the largest.
+// apart returns how far numbers differ, relative to the largest.
 func apart(a, b []float32) float64 {
 	if len(a) != len(b) {
 		return math.Inf(1)
@@ -66,7 +66,7 @@ func apart(a, b []float32) float64 {
 	return gap / most
 }
 
-// written is a random head with an output of its own, in every form.
+// written writes a random head with its own output in every form.
 func written(t testing.TB, m *model.Model, vocabulary *gguf.File, version int, kind tensor.Type,
 	seed uint64) (c eagle.Config, n *eagle.Network, files map[string]registry.Head) {
 	t.Helper()
@@ -104,8 +104,8 @@ func written(t testing.TB, m *model.Model, vocabulary *gguf.File, version int, k
 	return c, n, files
 }
 
-// A head comes back from a file of any type and from folders of both layouts as it was: its shape,
-// its tokens, and what it computes.
+// A head comes back unchanged from a file of any type and from folders of both layouts: its shape,
+// its tokens, and its results.
 func TestFilesRoundTrip(t *testing.T) {
 	m, vocabulary := FileTarget(t)
 	for seed := range uint64(12) {
@@ -121,7 +121,7 @@ func TestFilesRoundTrip(t *testing.T) {
 			folder := form == "folder" || form == "speculators"
 			expect := c
 			if folder {
-				expect.Name = "" // which folders do not say
+				expect.Name = "" // folders do not have it
 			}
 			expect.Rope.Neighbours = c.Arch == "llama" && !folder
 			if d := cmp.Diff(expect, got); d != "" {
@@ -136,9 +136,9 @@ func TestFilesRoundTrip(t *testing.T) {
 			}
 			most := 0.0
 			switch {
-			case folder && kind == tensor.Q8_0: // F32 there: the same numbers, multiplied otherwise
+			case folder && kind == tensor.Q8_0: // F32 there: the same numbers, but multiplied in another way
 				most = 0.05
-			case folder && kind != tensor.F32 || expect.Rope.Neighbours: // the same, in another order
+			case folder && kind != tensor.F32 || expect.Rope.Neighbours: // the same numbers in another order
 				most = 0.02
 				if kind == tensor.F32 {
 					most = 1e-5
@@ -152,8 +152,8 @@ func TestFilesRoundTrip(t *testing.T) {
 	}
 }
 
-// A head that is not for the target is refused, saying what differs; so are weights that are not
-// the shape's.
+// A head that does not fit the target is refused with an error that says what differs; so are
+// weights that do not fit the shape.
 func TestRefusedHeads(t *testing.T) {
 	m, vocabulary := FileTarget(t)
 	good := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle3", m.Config, tensor.F32)
@@ -229,7 +229,7 @@ func TestRefusedHeads(t *testing.T) {
 	}
 }
 
-// A head with a draft vocabulary and no output matrix takes the rows of its tokens from the target.
+// A head with a draft vocabulary and no output matrix takes the rows of its tokens from the target's.
 func TestTakesRowsOfTheTarget(t *testing.T) {
 	m, _ := FileTarget(t)
 	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle3", m.Config, tensor.F32)
@@ -259,7 +259,7 @@ func TestTakesRowsOfTheTarget(t *testing.T) {
 
 func TestTakesTheFirst(t *testing.T) {
 	m, vocabulary := FileTarget(t)
-	heads := []registry.Head{{Name: vocabulary.Path}} // of another kind
+	heads := []registry.Head{{Name: vocabulary.Path}} // a head of another kind
 	for i, version := range []int{2, 3, 3} {
 		_, _, files := written(t, m, vocabulary, version, tensor.F32, uint64(i))
 		heads = append(heads, files["file"])

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// head is a random head for a target, of random shape; at least its version is given.
+// head returns a random head for a target. Its shape is random except for its version.
 func head(t Fataler, m *model.Model, version int, seed uint64) *eagle.Network {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -33,7 +33,7 @@ func genHead(r *rapid.T, m *model.Model) *eagle.Network {
 		rapid.Uint64Range(0, 60).Draw(r, "head"))
 }
 
-// genShape draws a tree that the text alone decides: nothing of earlier rounds has a part in it.
+// genShape draws a tree that depends only on the text, not on earlier rounds.
 func genShape(r *rapid.T) grow.Shape {
 	n := func(name string, least, most int) int { return rapid.IntRange(least, most).Draw(r, name) }
 	switch n("shape", 0, 3) {
@@ -47,7 +47,7 @@ func genShape(r *rapid.T) grow.Shape {
 	return &grow.Dynamic{K: n("k", 1, 7), Depth: n("depth", 0, 7), N: n("n", 2, 60)}
 }
 
-// newDrafter drafts with a head, over a shortlist where one is named.
+// newDrafter returns a drafter with a head, over a shortlist if o names one.
 func newDrafter(t Fataler, n *eagle.Network, shape grow.Shape, o shortlist.Options, m *model.Model) draft.Drafter {
 	t.Helper()
 	lists := Must(registry.Shortlists(o, shortlist.Drafter{

@@ -30,8 +30,8 @@ func routers(t *testing.T, hidden int) (paths []string) {
 	return paths
 }
 
-// What is drafted over a router's lists does not depend on the sequences beside, nor on how the
-// text came about: a row's list is that of its step in its own draft.
+// Drafts over a router's lists do not depend on other sequences in the batch, nor on how the text
+// came about: a row's list is that of its step in its own draft.
 func TestRoutedDraftsAreTheTexts(t *testing.T) {
 	m := OpenTarget(t, 400)
 	files := routers(t, m.Config.Hidden)
@@ -68,7 +68,7 @@ func TestRoutedDraftsAreTheTexts(t *testing.T) {
 	})
 }
 
-// Nor does a round over them allocate anything, once the longest lists have been laid.
+// Nor does a round over these lists allocate anything, once the longest lists have been laid out.
 func TestRoutedRoundsAllocateNothing(t *testing.T) {
 	m := OpenTarget(t, 4000)
 	n := head(t, m, 3, 1)
@@ -94,7 +94,7 @@ func TestRoutedRoundsAllocateNothing(t *testing.T) {
 	for range 200 {
 		round()
 	}
-	if got := testing.AllocsPerRun(40, round); got > 0.5 { // pages of the cache grow with the text
+	if got := testing.AllocsPerRun(40, round); got > 0.5 { // the cache's pages grow with the text
 		t.Errorf("%g allocations a round", got)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The training-time test (EAGLE-3) drafts as serving does: over a text in one
-// pass for each step, with the rows of step j below those of step j−1, every row is, to the bit,
-// that of a head which read the text up to its entry and drafted j tokens.
+// The training-time test (EAGLE-3) drafts as serving does. Over a text, with one pass for each step
+// and the rows of step j below those of step j−1, every row equals, to the bit, that of a head
+// which read the text up to its entry and drafted j tokens.
 func TestTrainingTestIsDrafting(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -22,9 +22,9 @@ func TestTrainingTestIsDrafting(t *testing.T) {
 		steps := rapid.IntRange(1, 4).Draw(r, "steps")
 		e := nn.NewExec(m.Pool())
 		one := newOneByOne(n, s, 1, e)
-		entries := len(s.Text) - 1 // entry i is of token i+1
+		entries := len(s.Text) - 1 // entry i has token i+1
 
-		// Step 0 is the text; step j of entry i is of token i+1+j, below step j−1 of entry i.
+		// Step 0 is the text; step j of entry i has token i+1+j, below step j−1 of entry i.
 		pages := n.Pages()
 		cache := pages.NewCache()
 		defer cache.Free()

@@ -20,10 +20,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a sequence is proposed does not depend on how its context came about, to the bit: in chunks
-// of a prompt or at once, by rounds that accept any number of nodes, with or without proposals
-// between them, among other sequences or alone; and from where rows came without a pass, on nothing
-// before them but their number. The head's window may be shorter than the text.
+// A sequence's proposals do not depend on how its context came about, to the bit: on chunks of the
+// prompt, on how many nodes each round accepts, on proposals in between, or on other sequences.
+// After rows that came without a pass, they depend on nothing before except the number of those
+// rows. The head's window may be shorter than the text.
 func TestContextIsItsText(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -45,7 +45,7 @@ func TestContextIsItsText(t *testing.T) {
 		}
 		Propose(r, d, got...)
 		for i, s := range all {
-			if lists.Method == "context" { // its lists know what the target nearly said
+			if lists.Method == "context" { // its lists depend on what the target nearly chose
 				break
 			}
 			fresh := s.Fresh(r, other, options[i], n.Hidden)
@@ -60,8 +60,8 @@ func TestContextIsItsText(t *testing.T) {
 	})
 }
 
-// Another sequence takes over whole blocks. A head that recurs shares nothing: what the LSTM knows
-// is not in the cache.
+// Another sequence takes over whole blocks. A recurrent head shares nothing: the LSTM's state is
+// not in the cache.
 func TestResume(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -98,7 +98,7 @@ func TestResume(t *testing.T) {
 }
 
 // A node's probability is what the definition of the head says: over the rows of the text, and
-// below them over blocks of the path, each with the states of the block before as features.
+// below them over blocks of the path, each with the states of the previous block as features.
 func TestNodesAreTheHeads(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -159,7 +159,7 @@ func TestNodesAreTheHeads(t *testing.T) {
 	})
 }
 
-// Trees keep to what was asked for, and to the shape's and the guide's limits.
+// Trees keep to the request, and to the limits of the shape and the guide.
 func TestTreesKeepToTheRequest(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -181,8 +181,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 	})
 }
 
-// Nodes of one level of a block have their logits in common: what ranks them side by side, and
-// changes logits by a bias meanwhile, proposes the same every time.
+// Nodes of one level of a block share their logits: a method that ranks them side by side, and
+// temporarily adds a bias to the logits, proposes the same every time.
 func TestSharedLogits(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 2, func(c *falcon.Config) { c.Block, c.Recurrent = 3, false })

@@ -20,10 +20,10 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// A head that PyTorch saved computes here what PyTorch computes with it (testdata/golden.py), with
+// A head that PyTorch saved computes here what PyTorch computes with it (testdata/golden.py), for
 // both readings of the LSTM: the names and shapes of the tensors, the order of gates, the mask in
-// blocks, positions, rotation, norms, and a block below the text, whose features are the states of
-// the block before.
+// blocks, positions, rotation and norms agree, and so does a block below the text, whose features
+// are the states of the block before.
 func TestAsPyTorch(t *testing.T) {
 	var golden struct {
 		Tokens, Draft             []int32
@@ -38,7 +38,7 @@ func TestAsPyTorch(t *testing.T) {
 		if err := json.Unmarshal(Must(os.ReadFile("testdata/golden/config.json"))(t), &fields); err != nil {
 			t.Fatal(err)
 		}
-		if recurrent { // which PyTorch's own matrices do not show: nobody trained them
+		if recurrent { // PyTorch's own matrices do not show this, because they are untrained
 			fields["lstm_recurrent"], want = true, golden.Recurrent
 		}
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, "config.json"), Must(json.Marshal(fields))(t), 0o666),

@@ -30,13 +30,13 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// authors is config.json of a published head, with small numbers in place of its own.
+// authors is config.json of a published head, but with small numbers.
 const authors = `{"architectures": ["Qwen2ForCausalLM"], "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 32,
 	"initializer_range": 0.02, "intermediate_size": 48, "max_position_embeddings": 2048, "model_type": "llama", "num_attention_heads": 4,
 	"num_key_value_heads": 2, "num_hidden_layers": 1, "pad_token_id": 0, "rms_norm_eps": 1e-06, "rope_theta": 1000000,
 	"tie_word_embeddings": false, "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 420, "k_mask": 2, "qkv_bias": true}`
 
-// shapes are the tensors that the authors' code wants for that file, strictly: those of its Model.
+// shapes returns the tensors that the authors' code strictly requires for that file: those of its Model.
 func shapes(biases bool) map[string][]int {
 	list := map[string][]int{"embed_tokens.weight": {420, 32}, "layers.0.post_attention_layernorm.weight": {32}}
 	for i, in := range []int{64, 32} {
@@ -56,9 +56,9 @@ func shapes(biases bool) map[string][]int {
 	return list
 }
 
-// published writes a head as its authors do: config.json, some fields changed, and
-// pytorch_model.bin. The matrices for the state before are uniform, as PyTorch makes them, or
-// normal where they are trained.
+// published writes a head as its authors do: config.json, with some fields changed, and
+// pytorch_model.bin. The matrices for the previous state are uniform, as PyTorch initialises them,
+// or, if they are trained, normal.
 func published(t *testing.T, trained bool, change map[string]any) string {
 	t.Helper()
 	var m map[string]any
@@ -85,8 +85,8 @@ func published(t *testing.T, trained bool, change map[string]any) string {
 	return dir
 }
 
-// The authors' files are read: the shape, which reading of the LSTM the matrices for the state
-// before show, and what the head says, which is what its definition says of the same numbers.
+// The authors' files are read: the shape; the reading of the LSTM that the matrices for the previous
+// state imply; and the head's results, which are those of its definition with the same numbers.
 func TestPublishedFiles(t *testing.T) {
 	m := OpenTarget(t, 400)
 	for name, c := range map[string]struct {
@@ -146,8 +146,8 @@ func TestPublishedFiles(t *testing.T) {
 	}
 }
 
-// A folder has the tensors that the authors' code loads strictly, no more and no fewer, whatever
-// the head lacks of them.
+// A folder has exactly the tensors that the authors' code strictly loads, whichever of them the
+// head lacks.
 func TestWrittenFolders(t *testing.T) {
 	m := OpenTarget(t, 400)
 	for _, recurrent := range []bool{false, true} {
@@ -178,7 +178,7 @@ func TestWrittenFolders(t *testing.T) {
 	}
 }
 
-// A head comes back from a file of any type and from a folder as it was: its shape, and what it
+// A head comes back unchanged from a file of any type and from a folder: its shape, and what it
 // drafts.
 func TestFilesRoundTrip(t *testing.T) {
 	m := OpenTarget(t, 400)
@@ -208,7 +208,7 @@ func TestFilesRoundTrip(t *testing.T) {
 	}
 }
 
-// drafted is a chain after a text, and how likely its tokens are.
+// drafted returns the log-probabilities and the tokens of a chain after a text.
 func drafted(t *testing.T, n *falcon.Network, m *model.Model) []float32 {
 	t.Helper()
 	d := newDrafter(t, n, &grow.Linear{K: 6}, shortlist.Options{}, m)
@@ -224,7 +224,7 @@ func drafted(t *testing.T, n *falcon.Network, m *model.Model) []float32 {
 	return x
 }
 
-// A head that is not for the target is refused, saying what differs.
+// A head that does not fit the target is refused with an error that says what differs.
 func TestRefusedHeads(t *testing.T) {
 	m := OpenTarget(t, 400)
 	path := filepath.Join(t.TempDir(), "head.gguf")
@@ -262,7 +262,7 @@ func TestRefusedHeads(t *testing.T) {
 	}
 }
 
-// The family takes the target's head, or the file it is given, with any tree.
+// The family opens the target's head, or the given file, with any tree.
 func TestFamily(t *testing.T) {
 	m := OpenTarget(t, 400)
 	target, path := As(m), filepath.Join(t.TempDir(), "head.gguf")
@@ -293,7 +293,7 @@ func TestFamily(t *testing.T) {
 	}
 }
 
-// The authors' static tree has 166 nodes with its root, by depth as many as the release lists.
+// The authors' static tree has 166 nodes with its root, and at each depth as many as the release lists.
 func TestStaticTree(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 1, func(c *falcon.Config) { c.Block = 2 })

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// head is a random head for a target, of a shape that the seed draws and change may change.
+// head returns a random head for a target. The seed draws its shape, which change may alter.
 func head(t Fataler, m *model.Model, seed uint64, change func(c *falcon.Config)) *falcon.Network {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -31,7 +31,7 @@ func genHead(r *rapid.T, m *model.Model) *falcon.Network {
 	return head(r, m, rapid.Uint64Range(0, 60).Draw(r, "head"), nil)
 }
 
-// genShape draws a tree that the text alone decides: nothing of earlier rounds has a part in it.
+// genShape draws a tree that depends only on the text, not on earlier rounds.
 func genShape(r *rapid.T) grow.Shape {
 	n := func(name string, least, most int) int { return rapid.IntRange(least, most).Draw(r, name) }
 	switch n("shape", 0, 4) {
@@ -47,7 +47,7 @@ func genShape(r *rapid.T) grow.Shape {
 	return &grow.Dynamic{K: n("k", 1, 7), Depth: n("depth", 0, 7), N: n("n", 2, 60)}
 }
 
-// newDrafter drafts with a head, over a shortlist where one is named.
+// newDrafter returns a drafter with a head, over a shortlist if o names one.
 func newDrafter(t Fataler, n *falcon.Network, shape grow.Shape, o shortlist.Options, m *model.Model) draft.Drafter {
 	t.Helper()
 	lists := Must(registry.Shortlists(o, shortlist.Drafter{

@@ -9,17 +9,17 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// oracle is a head by the definition of its authors' code, in f64 and one row after another,
-// over weights in F32. It shares no code with the head.
+// oracle computes a head by the definition in its authors' code, in f64 and row by row, over
+// weights in F32. It shares no code with the head.
 type oracle struct{ n *falcon.Network }
 
-// line is a row: its token and feature, and its place.
+// line is a row: its token, its feature and its place.
 type line struct {
 	token   int32
 	feature []float64
 	place   int
-	before  int   // the row before it, -1: none
-	sees    []int // other rows and itself
+	before  int   // the previous row; -1: none
+	sees    []int // other rows, and itself
 }
 
 func dot(w []float32, x []float64) (sum float64) {
@@ -52,7 +52,7 @@ func norm(n *nn.Norm, x []float64) []float64 {
 	return y
 }
 
-// rotate is the rotary encoding of a head's numbers in halves.
+// rotate applies the rotary encoding to a head's numbers in halves.
 func (o oracle) rotate(x []float64, place int) {
 	half := o.n.Rope.Dims / 2
 	for i := range half {
@@ -62,7 +62,7 @@ func (o oracle) rotate(x []float64, place int) {
 	}
 }
 
-// states are those of rows.
+// states returns those of the rows.
 func (o oracle) states(lines []line) [][]float64 {
 	n, sigmoid := o.n, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 	x := make([][]float64, len(lines))
@@ -175,8 +175,8 @@ func (o oracle) turn(x []float64, n *nn.Norm, place int) {
 	o.rotate(x, place)
 }
 
-// text is the rows of a text whose last token is the root: in blocks of k, the last k rows a block
-// by themselves.
+// text returns the rows of a text whose last token is the root: in blocks of k, with the last k
+// rows as a block of their own.
 func (o oracle) text(s *drafttest.Sequence) (lines []line) {
 	k, all := o.n.Block, append(append([]int32(nil), s.Text...), s.Root)
 	n := len(s.Text)
@@ -200,7 +200,7 @@ func (o oracle) text(s *drafttest.Sequence) (lines []line) {
 	return lines
 }
 
-// block is rows with another block below row last, of the tokens of a path.
+// block returns rows with another block below row last, made of the tokens of a path.
 func (o oracle) block(lines []line, last int, path []int32, states [][]float64) []line {
 	k, first := o.n.Block, len(lines)
 	lines = append([]line(nil), lines...)
@@ -218,7 +218,7 @@ func (o oracle) block(lines []line, last int, path []int32, states [][]float64) 
 	return lines
 }
 
-// logs are the log-probabilities of what follows a row.
+// logs returns the log-probabilities of what follows a row.
 func (o oracle) logs(state []float64) []float64 {
 	y, sum := o.linear(&o.n.Head, state), 0.0
 	most := math.Inf(-1)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// genTree is a tree of few tokens, so that other trees have many of its paths.
+// genTree draws a tree with few different tokens, so that other trees have many of its paths.
 func genTree(r *rapid.T, name string) *tree.Tree {
 	t := tree.New(1)
 	for i := range rapid.IntRange(0, 20).Draw(r, name) {
@@ -20,8 +20,8 @@ func genTree(r *rapid.T, name string) *tree.Tree {
 	return t
 }
 
-// The acceptance that adapts DynaTree's parameters is taken over nodes that were drafted and
-// verified: neither pruned ones nor those of other drafters count.
+// The acceptance that adapts DynaTree's parameters counts nodes that were drafted and verified: not
+// pruned ones, and not those of other drafters.
 func TestAcceptanceIsOfVerifiedNodes(t *testing.T) {
 	cases.Check(t, 40, func(r *rapid.T) {
 		own, verified := genTree(r, "own"), genTree(r, "verified")
@@ -64,8 +64,8 @@ func TestAcceptanceIsOfVerifiedNodes(t *testing.T) {
 	})
 }
 
-// A node is expanded where the paper's gate has it, with the D0 that the history gave, a fraction of
-// a level included: d(u) < D0, or p(u) > rho-deep.
+// A node is expanded if the paper's gate says so, with the D0 from the history, including fractions
+// of a level: d(u) < D0, or p(u) > rho-deep.
 func TestGateTakesD0AsItIs(t *testing.T) {
 	cases.Check(t, 40, func(r *rapid.T) {
 		o := DefaultDynaTree()
@@ -82,7 +82,7 @@ func TestGateTakesD0AsItIs(t *testing.T) {
 		}
 		s.fresh = depth
 		o.choose(s)
-		d := float32(depth - 1) // the paper's, whose first drafted token has depth 0
+		d := float32(depth - 1) // as in the paper, whose first drafted token has depth 0
 		if want := d < s.adapted.d0 || p > o.RhoDeep; (len(s.expand) == 1) != want {
 			r.Fatalf("depth %g, d0 %g, p %g: expanded %v, want %v", d, s.adapted.d0, p, len(s.expand) == 1, want)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// BenchmarkRound is a proposal and its commit, on a draft model of the size of grove's own, with
-// random weights.
+// BenchmarkRound times a proposal and its commit with a draft model of the size of grove's own,
+// with random weights.
 func BenchmarkRound(b *testing.B) {
 	m := openSynth(b, synth.Shape{
 		Name: "draft", Arch: "qwen3", Vocab: 16384, Hidden: 64, Layers: 3, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 192,

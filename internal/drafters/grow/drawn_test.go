@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Of a drawn tree: what Drawn says is the draft model's own distribution after the node's path,
-// processed as asked for; children are distinct, can be drawn, and depend on the drawing seed
-// alone, not on the coupled noise; no node is dropped.
+// For a drawn tree, Drawn gives the draft model's own distribution after the node's path, processed
+// as requested. Children are distinct, can be drawn, and depend only on the drawing seed, not on
+// the coupled noise. No node is dropped.
 func TestDrawn(t *testing.T) {
 	m := openModels(t)
 	wider := m.as()
@@ -85,8 +85,8 @@ func TestDrawn(t *testing.T) {
 }
 
 // Children are drawn without replacement, in order, independently of one another and of other
-// nodes: the first two below the root, and the first below two nodes of one depth, have the
-// products of their probabilities.
+// nodes: the first two below the root, and the first below two nodes of the same depth, occur
+// together with the products of their probabilities.
 func TestDrawsAreFair(t *testing.T) {
 	m := openModels(t)
 	d := must(ofModel(&Fixed{D: 2, B: 2, N: 7}, m.rounded, m.as()))(t)
@@ -96,7 +96,7 @@ func TestDrawsAreFair(t *testing.T) {
 	siblings, cousins := map[pair]float64{}, map[pair]float64{}
 	var wantSiblings, wantCousins map[pair]float64
 	prompt := []int32{9, 8, 7}
-	var fixed pair // the first children of the root that cousins are counted below
+	var fixed pair // the first children of the root, below which cousins are counted
 	for seed := range uint64(n) {
 		s := prompted(t, d, draft.Options{Sampling: p, Sampled: true, Seed: seed}, prompt)
 		tr := propose(t, d, s, 6, 7, 2, nil)

@@ -12,9 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dynamic is EAGLE-2's loop to the letter: k candidates below the
-// root; depth times, k of each of the k likeliest of the last level; of all these, by score and
-// then in the order of creation, the likeliest n−1.
+// dynamic is EAGLE-2's loop to the letter: k candidates below the root; depth times, k of each of
+// the k likeliest of the last level; of all these, the likeliest n−1 by score, then in order of
+// creation.
 func (o *oracle) dynamic(t fataler, s *Dynamic, text []int32, budget, depth int) *tree.Tree {
 	t.Helper()
 	all := tree.New(text[len(text)-1])
@@ -54,7 +54,7 @@ func (o *oracle) dynamic(t fataler, s *Dynamic, text []int32, budget, depth int)
 	return best
 }
 
-// The dynamic tree, of which what cannot be kept is not computed, is that of EAGLE-2's loop.
+// The dynamic tree, although it does not compute what cannot be kept, equals that of EAGLE-2's loop.
 func TestDynamicIsTheLoop(t *testing.T) {
 	m := openModels(t)
 	cases.Check(t, 40, func(r *rapid.T) {

@@ -16,9 +16,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A target that drafts for itself, taken at its word, accepts every token of a chain, at every
-// temperature and with every sampler: the candidates are its own choices, and the rows are the same
-// to the bit.
+// If a target drafts for itself, every token of a chain is accepted, at every temperature and with
+// every sampler: the candidates are its own choices, and the rows are the same to the bit.
 func TestOwnDraftIsAccepted(t *testing.T) {
 	m := openModels(t)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -43,10 +42,10 @@ func TestOwnDraftIsAccepted(t *testing.T) {
 	})
 }
 
-// After any history of rounds, plain rounds, read or not, repeated, cancelled and batched
-// proposals, a state proposes what a fresh one does that is told the text at once; and of the text
-// it has read what came after rows that were not to be read. Budget and depth hold, and no row is
-// run that leads to nothing.
+// After any history of rounds, plain rounds (read or not), and repeated, cancelled and batched
+// proposals, a state proposes what a fresh one does that receives the text at once; and it has read
+// what came after the rows that were not to be read. Budget and depth are kept, and no row is run
+// that leads to nothing.
 func TestProposalsAreOfTheTextAlone(t *testing.T) {
 	m := openModels(t)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -61,7 +60,7 @@ func TestProposalsAreOfTheTextAlone(t *testing.T) {
 			o    draft.Options
 			text []int32
 			at   int // the root
-			skip int // rows that are not to be read, and all before them
+			skip int // number of rows at the beginning that are not to be read
 			s    draft.State
 		}
 		var seqs []*sequence
@@ -148,8 +147,8 @@ func TestProposalsAreOfTheTextAlone(t *testing.T) {
 	})
 }
 
-// What the cache keeps is the text: a prompt is read when it is committed, and of an accepted path
-// no row is computed twice.
+// The cache keeps the text: a prompt is read when it is committed, and no row of an accepted path
+// is computed twice.
 func TestAcceptedRowsAreKept(t *testing.T) {
 	m := openModels(t)
 	prompt := []int32{5, 6, 7, 8}
@@ -181,7 +180,7 @@ func TestAcceptedRowsAreKept(t *testing.T) {
 	}
 }
 
-// A draft model drafts for texts longer than its context, within which its rows stay.
+// A draft model drafts for texts longer than its context. Its rows stay within the context.
 func TestTextLongerThanTheContext(t *testing.T) {
 	m := openModels(t)
 	for _, context := range []int{1, 7, 40, 150} {
@@ -212,7 +211,7 @@ func TestTextLongerThanTheContext(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// Once buffers have grown a round allocates nothing.
+// Once buffers have grown, a round allocates nothing.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := openModels(t)
 	for _, o := range []draft.Options{

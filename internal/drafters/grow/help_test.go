@@ -53,7 +53,7 @@ func openModels(t testing.TB) models {
 	return m
 }
 
-// ofModel is a drafter with a draft model, and listed one whose head computes a shortlist.
+// ofModel returns a drafter with a draft model, and listed one whose head computes a shortlist.
 func ofModel(shape Shape, m *model.Model, target registry.Target) (draft.Drafter, error) {
 	return listed(shape, shortlist.Options{}, m, target)
 }
@@ -99,7 +99,7 @@ func must[T any](v T, err error) func(t fataler) T {
 	}
 }
 
-// one computes logits of texts, a row a pass: no trees, no batches.
+// one computes logits of texts, one row per pass: no trees, no batches.
 type one struct {
 	m *model.Model
 	p *model.Pass
@@ -143,7 +143,7 @@ func plain(t fataler, m *model.Model, prompt []int32, p sample.Params, n int) []
 	return text
 }
 
-// genText is a text of some length.
+// genText draws a text of some length.
 func genText(r *rapid.T, name string, least, most int) []int32 {
 	n := rapid.IntRange(least, most).Draw(r, name)
 	x := rapid.Uint64().Draw(r, name+" tokens")
@@ -172,7 +172,7 @@ func genParams(r *rapid.T) sample.Params {
 	return p
 }
 
-// genShape draws options, small ones, of any shape.
+// genShape draws small options of any shape.
 func genShape(r *rapid.T) Shape {
 	prob := rapid.SampledFrom([]float32{0, .01, .1, .3, .6})
 	switch rapid.IntRange(0, 5).Draw(r, "shape") {
@@ -210,7 +210,7 @@ func genShape(r *rapid.T) Shape {
 	return best
 }
 
-// prompted is a new state that has been told a text.
+// prompted returns a new state that has received a text.
 func prompted(t fataler, d draft.Drafter, o draft.Options, text []int32) draft.State {
 	t.Helper()
 	s := must(d.Begin(o))(t)
@@ -232,7 +232,7 @@ func propose(t fataler, d draft.Drafter, s draft.State, root int32, budget, dept
 	return tr
 }
 
-// follow is the target's part of a round, where the text to come is known: the rows to commit.
+// follow is the target's part of a round if the text to come is known: it returns the rows to commit.
 func follow(s draft.State, tr *tree.Tree, text []int32, at int) draft.Rows {
 	node, nodes := 0, []int32{0}
 	end := at + 1

@@ -18,8 +18,8 @@ func short(t fataler, m models, shape Shape, o shortlist.Options) draft.Drafter 
 	return must(listed(shape, o, m.rounded, m.as()))(t)
 }
 
-// A list of all tokens drafts what the whole head does, with every sampler; of a shorter one come
-// tokens that it lists, special ones among them.
+// A list of all tokens drafts what the whole head does, with every sampler; from a shorter list
+// come only tokens that it has, including special ones.
 func TestShortlists(t *testing.T) {
 	m := openModels(t)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -75,7 +75,7 @@ func TestShortlists(t *testing.T) {
 	})
 }
 
-// Sequences that come and go, and drawn ones, do not disturb each other.
+// Sequences that come and go, and drawn ones, do not affect each other.
 func TestShortlistsOfABatch(t *testing.T) {
 	m := openModels(t)
 	d := short(t, m, ptr(DefaultBestFirst()), shortlist.Options{Method: "context", Size: 40, Extra: 64})

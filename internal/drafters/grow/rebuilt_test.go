@@ -14,11 +14,11 @@ import (
 )
 
 // textSource ranks what may follow a node in the plainest way: with a row where the state has
-// computed one, here a pass of one row at a time, without one elsewhere.
+// computed one, here in passes of one row, and elsewhere without.
 type textSource struct {
 	*oracle
 	t    fataler
-	text []int32 // the root is its last
+	text []int32 // its last token is the root
 	rank *textrank.Text
 	s    *state
 }
@@ -46,8 +46,8 @@ func (k *textSource) Below(tr *tree.Tree, node int) []sample.Candidate {
 		new(textrank.Scratch))
 }
 
-// With +text a best-first tree is the most probable one by rows and text. Rows are of nodes whose
-// parents have one.
+// With +text, a best-first tree is the most probable one by rows and text. Only nodes whose parents
+// have a row have one.
 func TestBestFirstByText(t *testing.T) {
 	m := openModels(t)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -55,7 +55,7 @@ func TestBestFirstByText(t *testing.T) {
 			Branch: rapid.IntRange(1, 6).Draw(r, "branch"), Depth: rapid.IntRange(1, 8).Draw(r, "depth")}
 		dm := m.draws(r)
 		text := genText(r, "text", 1, 30)
-		text = append(text, text[:rapid.IntRange(0, len(text)).Draw(r, "again")]...) // so that the text says something
+		text = append(text, text[:rapid.IntRange(0, len(text)).Draw(r, "again")]...) // so that the text predicts something
 		p := genParams(r)
 		budget := rapid.IntRange(2, 30).Draw(r, "budget")
 		g := &guide{power: rapid.SampledFrom([]float64{0, 1, 2}).Draw(r, "power"),

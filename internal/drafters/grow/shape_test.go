@@ -15,21 +15,21 @@ import (
 	"pgregory.net/rapid"
 )
 
-// oracle ranks the candidates below texts in the plainest way: one row a pass, a sampler of its
-// own.
+// oracle ranks the candidates after texts in the plainest way: one row per pass, with its own
+// sampler.
 type oracle struct {
 	one
 	p      sample.Params
 	ranked int
 }
 
-// below is the candidates after a text, with the drafter's chances, and its confidence in the
+// below returns the candidates after a text with the drafter's chances, and its confidence in the
 // first.
 func (o *oracle) below(t fataler, text []int32) ([]sample.Candidate, float32) {
 	t.Helper()
 	s := must(sample.New(o.p, vocab))(t)
 	c := s.Top(make([]sample.Candidate, 0, o.ranked), o.logits(t, text), len(text), pushAll(o.p, text))
-	confidence := float32(0) // the probability of the most probable token, noise or not
+	confidence := float32(0) // the probability of the most probable token, whatever the noise
 	for _, x := range c {
 		confidence = max(confidence, exp(x.LogProb))
 	}
@@ -39,7 +39,7 @@ func (o *oracle) below(t fataler, text []int32) ([]sample.Candidate, float32) {
 	return c, confidence
 }
 
-// levels grows a tree as linear, fixed and DynaTree do, in the words of the paper.
+// levels grows a tree as linear, fixed and DynaTree do, by the paper's description.
 func (o *oracle) levels(t fataler, shape Shape, text []int32, budget, depth int) *tree.Tree {
 	t.Helper()
 	tr := tree.New(text[len(text)-1])
@@ -55,7 +55,7 @@ func (o *oracle) levels(t fataler, shape Shape, text []int32, budget, depth int)
 			return d < s.D+1 && path[u] >= logOf(s.Tau)
 		case *DynaTree:
 			d--
-			if d < 0 { // the last committed token, which the paper's tree is drafted after
+			if d < 0 { // the last committed token, below which the paper's tree is drafted
 				return true
 			}
 			return d < s.DMax && path[u] >= logOf(s.RhoStop) && path[u] >= logOf(s.Tau) &&
@@ -101,7 +101,7 @@ func (o *oracle) levels(t fataler, shape Shape, text []int32, budget, depth int)
 		}
 		level = next
 	}
-	// A true prune: leaves below τ go.
+	// A true prune: leaves below τ are removed.
 	floor, index := shape.floor(), []int{0}
 	pruned := tree.New(tr.Token[0])
 	for i := 1; i < tr.Len(); i++ {
@@ -114,8 +114,8 @@ func (o *oracle) levels(t fataler, shape Shape, text []int32, budget, depth int)
 	return pruned
 }
 
-// Linear, fixed and DynaTree are what the paper's rules say, computed one row at a time: breadth
-// from confidence, depth gates, pruning, and the three budgets.
+// Linear, fixed and DynaTree follow the paper's rules, computed one row at a time: breadth from
+// confidence, depth gates, pruning, and the three budgets.
 func TestShapesAreTheRules(t *testing.T) {
 	m := openModels(t)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -137,7 +137,7 @@ func TestShapesAreTheRules(t *testing.T) {
 			r.Fatalf("%+v, %+v, budget %d, depth %d: drafted\n%swant\n%s", shape, o.p, budget, depth, got, want)
 		}
 		st := s.(*state)
-		for node := range st.tree.Token { // leaves are never run, but where others took the room they were to have
+		for node := range st.tree.Token { // leaves are never run, except where others took the room that they were to have
 			if st.row[node] >= 0 && !slices.Contains(st.tree.Parent, int32(node)) && st.room() > 0 {
 				r.Fatalf("node %d was computed for nothing:\n%s", node, &st.tree)
 			}
@@ -148,8 +148,8 @@ func TestShapesAreTheRules(t *testing.T) {
 	})
 }
 
-// guide calibrates by a power, deeper the more (power 0: many nodes are worth the same), and stops
-// after some levels.
+// guide calibrates by a power that grows with depth (power 0: many nodes have the same value), and
+// stops after some levels.
 type guide struct {
 	power  float64
 	levels int
@@ -173,8 +173,8 @@ func (g *guide) Deeper(expected, more float32) bool {
 }
 func (g *guide) Part(int) draft.Guide { return g }
 
-// Best-first proposes the best: no candidate of any node of the tree that was left out is worth
-// more than one that is in it, and the budget is used up where there are candidates.
+// Best-first proposes the best: no candidate that was left out is worth more than a node of the
+// tree, and the budget is used up if there are enough candidates.
 func TestBestFirstIsTheBest(t *testing.T) {
 	m := openModels(t)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -218,8 +218,8 @@ func TestBestFirstIsTheBest(t *testing.T) {
 	})
 }
 
-// A guide that says no ends every shape's tree; what it is told of the tree so far is the sum of
-// its worth.
+// A guide that refuses ends every shape's tree. What it is told of the tree so far is the sum of
+// its nodes' values.
 func TestGuideStops(t *testing.T) {
 	m := openModels(t)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -237,7 +237,7 @@ func TestGuideStops(t *testing.T) {
 }
 
 // History adaptation: after every round, in proportion to the mean of the last W, within the
-// paper's clips, and apart for each sequence.
+// paper's clips, and separately for each sequence.
 func TestHistoryAdapts(t *testing.T) {
 	m := openModels(t)
 	o := DefaultDynaTree()
@@ -246,8 +246,8 @@ func TestHistoryAdapts(t *testing.T) {
 	o.EtaH = .1
 	o.EtaL = .2
 	d := must(ofModel(&o, m.rounded, m.as()))(t)
-	// round drafts a chain and commits a part of it. The tree that was verified is another one, as
-	// in a merge: it says nothing.
+	// round drafts a chain and commits a part of it. If the tree that was verified is another one, as
+	// in a merge, the round teaches nothing.
 	round := func(s draft.State, accepted, depth int) {
 		rows := draft.Rows{State: s, Tokens: make([]int32, accepted+1), Tree: tree.Chain(make([]int32, 30)), Next: 1}
 		for i := range rows.Tokens {
@@ -259,7 +259,7 @@ func TestHistoryAdapts(t *testing.T) {
 			st.tree.ResetChain(make([]int32, depth+1))
 			st.row = slices.Repeat([]int32{-1}, depth+1)
 			if accepted == depth {
-				rows.Next = 0 // the text went on as the next node would have, had it been verified
+				rows.Next = 0 // the text continued as the next node would have, if it had been verified
 			}
 		}
 		if err := d.Commit([]draft.Rows{rows}); err != nil {
@@ -304,14 +304,14 @@ func TestHistoryAdapts(t *testing.T) {
 	if a := other.(*state).adapted; a.d0 != 5 || a.tauH != .9 || a.tauL != .4 {
 		t.Errorf("another sequence: %+v", a)
 	}
-	round(other, 0, 0) // a plain round says nothing
+	round(other, 0, 0) // a plain round teaches nothing
 	if a := other.(*state).adapted; a.rounds != 0 {
 		t.Errorf("after a plain round: %+v", a)
 	}
 }
 
-// What another level is expected to bring is the chances of its nodes less what their rows cost: many that are not
-// worth their rows bring nothing.
+// Another level is expected to bring the chances of its nodes minus the cost of their rows: many
+// nodes that are not worth their rows bring nothing.
 func TestGainIsOfNodesWorthTheirRows(t *testing.T) {
 	cases.Check(t, 100, func(r *rapid.T) {
 		y := newYield(rapid.IntRange(1, 12).Draw(r, "children"))
@@ -331,7 +331,7 @@ func TestGainIsOfNodesWorthTheirRows(t *testing.T) {
 	})
 }
 
-// What expanding a node gives is soon learned: the guess counts as a few trees.
+// The yield of expanding a node is learned quickly: the guess counts as a few trees.
 func TestYieldIsSoonLearned(t *testing.T) {
 	cases.Check(t, 100, func(r *rapid.T) {
 		y, brings := newYield(1), rapid.Float32Range(0, 1).Draw(r, "brings")

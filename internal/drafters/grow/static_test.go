@@ -11,8 +11,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// A node of a whole static tree has the children that its place in the lists says, whatever the
-// order in which nodes came.
+// A node of a whole static tree has the children that its place in the lists prescribes, whatever
+// the order in which nodes are added.
 func TestStaticChildren(t *testing.T) {
 	cases.Check(t, 40, func(r *rapid.T) {
 		o, width := Static{}, 1
