@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a head learns from is what it drafted with.
+// A head learns from the same rows that it drafted with.
 func TestReplays(t *testing.T) {
 	m := drafttest.OpenTarget(t, 4096)
 	drafttest.Replays(t, m.Config.Hidden, 100, func(r *rapid.T) learn.Learner {

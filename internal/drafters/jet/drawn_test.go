@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Of a drawn tree: what Drawn says is the distribution of the block's row, processed as asked for; children are
-// distinct, can be drawn, and depend on the drawing seed alone, not on the coupled noise.
+// For a drawn tree, Drawn gives the distribution of the block's row, processed as requested. Children
+// are distinct, can be drawn, and depend only on the drawing seed, not on the coupled noise.
 func TestDrawn(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -66,7 +66,7 @@ func TestDrawn(t *testing.T) {
 	})
 }
 
-// The first children below two nodes of a depth are drawn each by itself: rejection sampling may try either.
+// The first children below two nodes of the same depth are drawn independently: rejection sampling may try either.
 func TestDrawsAreFair(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 1)

@@ -19,8 +19,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Every family takes the first head of its kind, or the file it is given, and says what does not
-// fit.
+// Every family opens the first head of its kind, or the given file, and says what does not fit.
 func TestFamilies(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "target.gguf")
@@ -40,7 +39,7 @@ func TestFamilies(t *testing.T) {
 	defer vocabulary.Close()
 	target := As(m)
 	target.Shared = new(registry.Shared)
-	for i, causal := range []bool{false, true, false, true} { // each is known by its taps
+	for i, causal := range []bool{false, true, false, true} { // they are distinguished by their taps
 		c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(uint64(i), 0)), "", m.Config, tensor.F32)
 		c.Causal, c.Taps = causal, make([]int, i+1)
 		weights, err := synthetic.Tensors(&c, tensor.F32, 1)

@@ -19,8 +19,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// The published form of JetSpec's head for Qwen3-8B: its config.json, and the 58 tensors' names and
-// shapes.
+// The published form of JetSpec's head for Qwen3-8B: its config.json, and the names and shapes of
+// its 58 tensors.
 const published = `{"architectures": ["DFlashDraftModel"], "attention_bias": false, "block_size": 16,
 	"dflash_config": {"causal_head": true, "mask_token_id": 151669, "target_layer_ids": [1, 9, 17, 25, 33]},
 	"dtype": "bfloat16", "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 12288,
@@ -29,8 +29,8 @@ const published = `{"architectures": ["DFlashDraftModel"], "attention_bias": fal
 	"num_key_value_heads": 8, "num_target_layers": 36, "rms_norm_eps": 1e-06, "rope_parameters": {"rope_theta": 1000000, "rope_type": "default"},
 	"sliding_window": null, "tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 151936}`
 
-// writeConfig writes config.json with some fields changed; a nil deletes one. A dot names a field
-// of dflash_config.
+// writeConfig writes config.json with some fields changed; a nil deletes one. A name with a dot is
+// a field of dflash_config.
 func writeConfig(t testing.TB, change map[string]any) string {
 	t.Helper()
 	var m map[string]any
@@ -79,7 +79,7 @@ func TestPublishedConfig(t *testing.T) {
 	flash.Causal = false
 	short := want
 	short.Block = 8
-	long := want // as exporters have heads that were trained on short texts
+	long := want // as exporters write heads that were trained on short texts
 	long.Context = 131072
 	long.Rope.Scale, long.Rope.Original = 32, 4096
 	long.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
@@ -144,7 +144,7 @@ func TestRefusedFolders(t *testing.T) {
 	}
 }
 
-// A folder holds what the published ones hold, and no more.
+// A folder has what the published ones have, and no more.
 func TestPublishedNames(t *testing.T) {
 	m, _ := FileTarget(t)
 	c := jet.Config{Config: m.Config, Block: 4, Taps: []int{1, 3}}

@@ -20,8 +20,8 @@ import (
 )
 
 // A bidirectional head drafts here what it drafts in llama.cpp (draft-dflash, d32676d; F32 files,
-// keys and values in F32), which was given the two files that this test writes and the same
-// prompts: the taps, their order, positions, masks and names agree.
+// keys and values in F32) with the two files that this test writes and the same prompts: the taps,
+// their order, positions, masks and names agree.
 func TestAsLlamaDrafts(t *testing.T) {
 	dir := t.TempDir()
 	path, head := filepath.Join(dir, "target.gguf"), filepath.Join(dir, "head.gguf")

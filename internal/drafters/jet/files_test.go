@@ -24,7 +24,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// proposal is the tree that a head proposes after some text, which tells heads apart.
+// proposal returns the tree that a head proposes after some text, which distinguishes heads.
 func proposal(t testing.TB, n *jet.Network, m *model.Model) draft.Request {
 	t.Helper()
 	d := newDrafter(t, jet.Options{Tree: onepass.DDTree}, n, m)
@@ -36,8 +36,8 @@ func proposal(t testing.TB, n *jet.Network, m *model.Model) draft.Request {
 	return q
 }
 
-// A head comes back from a file of any type and from a folder as it was: its shape, and what it
-// proposes to the bit.
+// A head comes back unchanged from a file of any type and from a folder: its shape and, to the bit,
+// its proposals.
 func TestFilesRoundTrip(t *testing.T) {
 	m, vocabulary := FileTarget(t)
 	for seed := range uint64(12) {
@@ -80,7 +80,7 @@ func TestFilesRoundTrip(t *testing.T) {
 			}
 			expect := c
 			if h.Name == folder {
-				expect.Name = "" // which folders do not say
+				expect.Name = "" // folders do not have it
 			}
 			expect.Tied = got.Tied // the head's is the target's
 			if d := cmp.Diff(expect, got); d != "" {
@@ -90,7 +90,7 @@ func TestFilesRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if h.Name == folder && kind != tensor.F32 { // F32 there: the same numbers, multiplied otherwise
+			if h.Name == folder && kind != tensor.F32 { // F32 there: the same numbers, but multiplied in another way
 				continue
 			}
 			if err := Same(proposal(t, head, m).Tree, want.Tree); err != nil {
@@ -100,7 +100,7 @@ func TestFilesRoundTrip(t *testing.T) {
 	}
 }
 
-// An embedding and an output head of a file's own are used in place of the target's.
+// A file's own embedding and output matrix are used in place of the target's.
 func TestOwnEmbeddingAndHead(t *testing.T) {
 	m, vocabulary := FileTarget(t)
 	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(1, 1)), "", m.Config, tensor.F32)
@@ -140,8 +140,8 @@ func TestOwnEmbeddingAndHead(t *testing.T) {
 	}
 }
 
-// A head that is not for the target is refused, saying what differs; so are weights that are not
-// the shape's.
+// A head that does not fit the target is refused with an error that says what differs; so are
+// weights that do not fit the shape.
 func TestRefusedHeads(t *testing.T) {
 	m, vocabulary := FileTarget(t)
 	good := synthetic.Config[jet.Config](rand.New(rand.NewPCG(3, 3)), "", m.Config, tensor.F32)
@@ -201,13 +201,13 @@ func TestRefusedHeads(t *testing.T) {
 
 func TestTakesTheFirst(t *testing.T) {
 	m, vocabulary := FileTarget(t)
-	heads := []registry.Head{{Name: vocabulary.Path}} // of another kind
+	heads := []registry.Head{{Name: vocabulary.Path}} // a head of another kind
 	for i, causal := range []bool{false, true, true} {
 		heads = append(heads, writtenHead(t, m, vocabulary, uint64(i), causal))
 	}
 	for i, causal := range map[int]bool{1: false, 2: true} {
 		name := map[bool]string{true: "jetspec", false: "dflash"}[causal]
-		choose := func(target registry.Target) (*nn.Linear, error) { // of which network the output matrix is
+		choose := func(target registry.Target) (*nn.Linear, error) { // the result identifies the network by its output matrix
 			d, err := registry.New(name, target)
 			if err != nil {
 				return nil, err
@@ -226,7 +226,7 @@ func TestTakesTheFirst(t *testing.T) {
 	}
 }
 
-// writtenHead is the file of a random head.
+// writtenHead writes the file of a random head.
 func writtenHead(t testing.TB, m *model.Model, vocabulary *gguf.File, seed uint64, causal bool) registry.Head {
 	t.Helper()
 	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(seed, 4)), "", m.Config, tensor.F32)

@@ -19,9 +19,9 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Heads that vLLM's speculators package saved compute here what its layers compute with them
+// Heads saved by vLLM's speculators package compute here what its layers compute with them
 // (testdata/golden_speculators.py): with windows, with several views of a block, and over a part of
-// the vocabulary; also from the GGUF file and the folders that grove makes of each.
+// the vocabulary. So do the GGUF file and the folders that grove makes of each.
 func TestAsSpeculators(t *testing.T) {
 	for name, want := range map[string]jet.Config{
 		"full": {}, "windows": {WindowCausal: true}, "mixed": {WindowCausal: true}, "both-ways": {},
@@ -56,7 +56,7 @@ func TestAsSpeculators(t *testing.T) {
 	}
 }
 
-// asGolden compares the logits of a block of the head at path with those that a golden has.
+// asGolden compares the logits of a block of the head at path with those of a golden.
 func asGolden(t *testing.T, dir, path string) jet.Config {
 	t.Helper()
 	var golden struct {

@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// head is a random head for a target, of random shape.
+// head returns a random head for a target, of random shape.
 func head(t Fataler, m *model.Model, seed uint64) *jet.Network {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -30,8 +30,8 @@ func genHead(r *rapid.T, m *model.Model) *jet.Network {
 	return head(r, m, rapid.Uint64Range(0, 40).Draw(r, "head"))
 }
 
-// genOptions draws a tree that says all about the distributions, or any of those that do not go by
-// rounds before.
+// genOptions draws any tree that does not depend on earlier rounds; most often ddtree, which shows
+// the distributions in full.
 func genOptions(r *rapid.T, n *jet.Network) jet.Options {
 	return jet.Options{
 		Tree: rapid.SampledFrom([]string{onepass.DDTree, onepass.DDTree, onepass.AccumLogP, onepass.Hybrid,
@@ -45,7 +45,7 @@ func newDrafter(t Fataler, o jet.Options, n *jet.Network, m *model.Model) draft.
 	return Must(jet.New(modified(o), n, As(m)))(t)
 }
 
-// withText is the tree ddtree with the modifier +text, and modified writes it out.
+// withText is the tree ddtree with the modifier +text, which modified handles.
 const withText = "ddtree+text"
 
 func modified(o jet.Options) jet.Options {

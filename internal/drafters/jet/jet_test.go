@@ -19,10 +19,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a sequence is proposed does not depend on how its context came about, to the bit: in chunks
-// of a prompt or at once, by rounds that accept any number of nodes, with or without proposals
-// between them, among other sequences or alone; and from where rows came without a pass, on nothing
-// before them but their number. The head's window may be shorter than the text.
+// A sequence's proposals do not depend on how its context came about, to the bit: on chunks of the
+// prompt, on how many nodes each round accepts, on proposals in between, or on other sequences.
+// After rows that came without a pass, they depend on nothing before except the number of those
+// rows. The head's window may be shorter than the text.
 func TestContextIsItsText(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -32,7 +32,7 @@ func TestContextIsItsText(t *testing.T) {
 		d := newDrafter(r, o, n, m)
 		var all []*Sequence
 		var params []draft.Options
-		// where a context begins: after the last rows without a pass
+		// where each context begins: after the last rows without a pass
 		start := make([]int, rapid.IntRange(1, 3).Draw(r, "sequences"))
 		for id := range start {
 			params = append(params, draft.Options{Sampling: GenParams(r)})
@@ -92,9 +92,9 @@ func TestContextIsItsText(t *testing.T) {
 	})
 }
 
-// Trees keep to what was asked for. Under a guide a causal block ends where the guide says that
-// another level does not pay, and the tree is the one of so many levels; a block that looks both
-// ways is drafted whole without a question.
+// Trees keep to the request. With a guide, a causal block ends where the guide says that another
+// level does not pay, and the tree is that of as many levels; a bidirectional block is drafted
+// whole, and the guide is not asked.
 func TestTreesKeepToTheRequest(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -131,7 +131,7 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		g := &Judge{Levels: rapid.IntRange(1, 20).Draw(r, "levels")}
 		guided := s.Request(budget, depth, g)
 		Propose(r, d, guided)
-		if n.Causal && o.Tree != withText { // there the text may go on
+		if n.Causal && o.Tree != withText { // there the text may continue the tree
 			depth = min(depth, g.Levels)
 		} else if !n.Causal && g.Asked > 1 {
 			r.Fatalf("%d questions about levels of one pass", g.Asked)
@@ -141,7 +141,7 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		if guided.Tree.MaxDepth() > depth {
 			r.Fatalf("%d levels pay: %v", g.Levels, guided.Tree)
 		}
-		// the guide believes what it is told
+		// the guide believes the probabilities it is given
 		if p.Temperature == 0 && !(n.Causal && o.Tree == withText && g.Levels < depth) {
 			if err := sameShape(guided.Tree, want.Tree); err != nil {
 				r.Fatal(err)
@@ -161,7 +161,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// A proposal that is cancelled proposes nothing, and the next is as if it had not been.
+// A cancelled proposal proposes nothing, and the next one is the same as without it.
 func TestCancel(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 3)
@@ -193,15 +193,15 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Text that repeats itself is drafted on beyond the head's block, where the head has no opinion of
-// its own. The weights of +text are those that were fitted for grove's head.
+// Repetitive text is drafted beyond the head's block, where the head predicts nothing. The weights
+// of +text are those that were fitted for grove's head.
 func TestTreesGoOnWithTheText(t *testing.T) {
 	m := OpenTarget(t, 400)
 	fitted, err := headfile.ReadConfig[jet.Config](registry.Head{Name: "jetspec", Data: models.Heads()[0]}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for seed := uint64(7); seed < 13; seed++ { // heads that are less sure than the text
+	for seed := uint64(7); seed < 13; seed++ { // heads that are less certain than the text
 		n := head(t, m, seed)
 		clear(n.Norm.Weight) // all logits are the same
 		n.TextWeights = fitted.TextWeights

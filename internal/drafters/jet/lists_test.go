@@ -35,7 +35,7 @@ func TestListOfAllTokens(t *testing.T) {
 		}
 		p := GenParams(r)
 		if o.Tree == withText && len(p.LogitBias) > 0 {
-			p.LogitBias = nil // tokens of a bias are nearly alike: which is first is decided by rounding
+			p.LogitBias = nil // tokens with a bias are nearly equal: rounding decides which is first
 		}
 		short := o
 		short.List.Method, short.List.Size = rapid.SampledFrom([]string{"freq", "context"}).Draw(r, "method"), Vocab
@@ -73,7 +73,7 @@ func TestListOfAllTokens(t *testing.T) {
 	})
 }
 
-// What a shorter list drafts is listed, as far as it is the head that says it.
+// What the head drafts over a shorter list is on the list.
 func TestListedTokens(t *testing.T) {
 	m := OpenTarget(t, 400)
 	order := shortlist.Rank(make([]int64, Vocab), m.Tokenizer, "")

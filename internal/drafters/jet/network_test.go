@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// A block's rows see the text up to the anchor's parent and, of the block, what its mask says;
-// blocks of one text do not see each other.
+// A block's rows see the text up to the anchor's parent and, within the block, what its mask says.
+// Blocks of one text do not see each other.
 func TestBranchSees(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		c := Config{Config: model.Config{Vocab: 50}, Block: rapid.IntRange(2, 9).Draw(t, "block"),

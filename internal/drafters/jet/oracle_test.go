@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// oracle computes a block anew: the context in chunks of so many rows, then so many rows of the
+// oracle computes a block from scratch: the context in chunks of chunk rows, then rows rows of the
 // block. It returns the logits of every row.
 func oracle(n *jet.Network, m *model.Model, id int, text []int32, root int32, chunk, rows int) [][]float32 {
 	e, pages := nn.NewExec(m.Pool()), n.Pages()
@@ -61,8 +61,8 @@ func sameBits(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
 
-// A context read in chunks is the one read a row at a time, and a causal block's rows do not change
-// when the block is shortened: to the bit. (Those of a block that looks both ways do.)
+// A context read in chunks equals one read a row at a time, and a causal block's rows do not change
+// when the block is shortened, to the bit. (Those of a bidirectional block do.)
 func TestBlockCachedAndShortened(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -81,8 +81,8 @@ func TestBlockCachedAndShortened(t *testing.T) {
 	})
 }
 
-// The chain that is proposed is what a target would choose that had the head's logits: with the
-// same processors, the same noise at the same positions, and row k for the token k places after the
+// The proposed chain is what a target with the head's logits would choose: with the same
+// processors, the same noise at the same positions, and row k for the token k places after the
 // anchor.
 func TestChainTakesTheNoise(t *testing.T) {
 	m := OpenTarget(t, 400)

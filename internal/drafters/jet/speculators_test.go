@@ -19,8 +19,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// A DFlash head as vLLM's speculators write it drafts as the same head in its authors' form; what
-// such a folder may say that is not built here is refused by its name.
+// A DFlash head in the form of vLLM's speculators drafts as the same head in its authors' form.
+// What such a folder may have but grove does not implement is refused by name.
 func TestSpeculators(t *testing.T) {
 	m, _ := FileTarget(t)
 	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(4, 4)), "", m.Config, tensor.F32)

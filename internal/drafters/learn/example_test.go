@@ -12,7 +12,7 @@ import (
 
 const vocab = 256
 
-// counted is a pass over a text whose tokens and taps are the token's place, modulo the vocabulary.
+// counted is a pass over a text whose tokens and taps are the token's place modulo the vocabulary.
 type counted struct{ *tree.Tree }
 
 func (p counted) Tap(t, _, node int) []float32 { return []float32{float32(p.Token[node]), float32(t)} }
@@ -22,9 +22,9 @@ func (p counted) Logits(_, i int) []float32 {
 	return x
 }
 
-// For any lengths of prompts, chunks and rounds: each example is a stretch of the text, not too
-// long, with taps and the target's tokens at the right rows. Together the examples have each round
-// once. What a collector holds has a bound, whether rounds had drafts or not.
+// For any lengths of prompts, chunks and rounds, each example is a stretch of the text, of limited
+// length, with taps and the target's tokens at the right rows. Together the examples have each
+// round once. The memory of a collector is bounded, whether or not rounds had drafts.
 func TestCollector(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drafttest.Must(learn.NewCollector(2, vocab))(t)

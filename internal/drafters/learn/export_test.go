@@ -1,4 +1,4 @@
 package learn
 
-// Bytes is the memory that a collector holds of its sequence.
+// Bytes returns the memory that a collector keeps of its sequence.
 func (c *Collector) Bytes() int { return c.example.Bytes() }

@@ -44,7 +44,7 @@ func (m models) as() registry.Target {
 	return registry.Target{Vocab: m.target.Config.Vocab, Context: m.target.Context(), Model: m.target}
 }
 
-// A draft model whose tokens are not the target's is refused, in words that say what differs.
+// A draft model whose tokens differ from the target's is refused with an error that says what differs.
 func TestStrangersAreRefused(t *testing.T) {
 	m := openModels(t)
 	wide, other := small, small

@@ -50,9 +50,9 @@ func generate(t *testing.T, m *model.Model, d draft.Drafter, o speculate.Options
 var drafters = []string{"linear:k=5", "fixed:d=4,b=2", "dynatree", "dynamic:k=4", "best-first", "best-first+text",
 	"linear+text", "dynatree+text"}
 
-// Law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, with every shape,
-// under a controller and without one. A target that drafts chains for itself commits all of every
-// chain: τ is K + 1.
+// Law 2 in a loop: a batch decodes to the same tokens as each text alone and without drafting, with
+// every shape, with and without a controller. If a target drafts chains for itself, every chain is
+// accepted whole: τ is K + 1.
 func TestSameTokens(t *testing.T) {
 	shape := synth.Shape{
 		Name: "loop", Arch: "llama", Vocab: 500, Hidden: 48, Layers: 2, Heads: 3, KVHeads: 1, HeadDim: 16, FFN: 96,
@@ -90,8 +90,7 @@ func TestSameTokens(t *testing.T) {
 						t.Errorf("%s, %+v, uncontrolled %v, text %d: %v, want %v", text, p, free, i, out[i], want[i])
 					}
 				}
-				// The first token comes with the prompt; 29 more in 6 rounds, the last of which has
-				// room for 4.
+				// The first token comes with the prompt; 29 more in 6 rounds, the last of which has room for 4.
 				if free && text == "linear:k=4" && stats.Rounds != len(prompts)*6 {
 					t.Errorf("%+v: %d rounds of %d texts, want 6 for each: τ is %g", p, stats.Rounds, len(prompts),
 						stats.Tau())

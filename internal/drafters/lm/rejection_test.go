@@ -15,10 +15,10 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Under the rule "rejection", drawn trees of every shape leave the target's distribution as it is:
-// the texts of many seeds against the exact probabilities of all texts of that length. The draft
-// model is the target without its last layer: like enough for much to be accepted, unlike enough
-// for much to be rejected.
+// Under the rule "rejection", drawn trees of every shape preserve the target's distribution: the
+// texts of many seeds are compared with the exact probabilities of all texts of that length. The
+// draft model is the target without its last layer: similar enough that much is accepted, and
+// different enough that much is rejected.
 func TestRejectionKeepsTheDistribution(t *testing.T) {
 	shape := synth.Shape{
 		Name: "loop", Arch: "llama", Vocab: 400, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 32,
@@ -102,7 +102,7 @@ func TestRejectionKeepsTheDistribution(t *testing.T) {
 	}
 }
 
-// exactly is the probability of every text of 3 tokens after a prompt.
+// exactly returns the probability of every text of 3 tokens after a prompt.
 func exactly(t *testing.T, m *model.Model, p sample.Params, prompt []int32, tokens int) map[[3]int32]float64 {
 	s, err := sample.New(p, m.Config.Vocab)
 	if err != nil {

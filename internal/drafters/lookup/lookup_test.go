@@ -15,11 +15,11 @@ import (
 
 func genText(r *rapid.T, most int) []int32 {
 	letters := rapid.Int32Range(0, rapid.SampledFrom([]int32{0, 1, 3, 20}).Draw(r, "alphabet"))
-	n := rapid.IntRange(0, most).Draw(r, "length") // a slice of any length would nearly always be short
+	n := rapid.IntRange(0, most).Draw(r, "length") // a slice of random length would nearly always be short
 	return rapid.SliceOfN(letters, n, n).Draw(r, "text")
 }
 
-// ends are the places of text where sub ends.
+// ends returns the places in text where sub ends.
 func ends(text, sub []int32) (at []int32) {
 	for i := len(sub); i <= len(text); i++ {
 		if slices.Equal(text[i-len(sub):i], sub) {
@@ -53,8 +53,8 @@ func propose(t interface{ Fatal(...any) }, d draft.Drafter, s draft.State, root 
 	return tr
 }
 
-// Every path of a proposal followed the end of the text somewhere before, within budget, depth and
-// floor.
+// Every path of a proposal followed the end of the text somewhere before, and is within budget,
+// depth and floor.
 func TestProposalsAreContinuations(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		text, predicted := genText(r, 120), genText(r, 40)
@@ -144,7 +144,7 @@ func TestPredictedOutputIsDrafted(t *testing.T) {
 	}
 }
 
-// spell is the path of first children.
+// spell returns the tokens of the path of first children.
 func spell(tr *tree.Tree) string {
 	var b strings.Builder
 	for i := 0; ; {
@@ -157,11 +157,11 @@ func spell(tr *tree.Tree) string {
 	}
 }
 
-// With the coupled noise known, the noise decides between candidates that are equally likely.
+// If the coupled noise is known, it decides between equally likely candidates.
 func TestNoiseRanks(t *testing.T) {
 	var text []int32
 	for i := range int32(80) {
-		text = append(text, 1000+i, 'x', 'a'+i%2) // what comes before x never comes again
+		text = append(text, 1000+i, 'x', 'a'+i%2) // the tokens before it never recur
 	}
 	agree := 0
 	const n = 200
@@ -218,7 +218,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		round()
 	}
 	a := s.(*state).text
-	a.Grow(2000) // amortised growth is not what is tested
+	a.Grow(2000) // amortised growth is not under test
 	if n := testing.AllocsPerRun(50, round); n != 0 {
 		t.Errorf("%g allocations a round, want 0", n)
 	}

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// learners are seeds of heads that can learn: those that share an output matrix.
+// learners returns seeds of heads that can learn: those that share an output matrix.
 func learners(t Fataler, m *model.Model) (seeds []uint64) {
 	for seed := uint64(0); len(seeds) < 12; seed++ {
 		if !heads(t, m, seed).OwnOutputs {
@@ -22,7 +22,7 @@ func learners(t Fataler, m *model.Model) (seeds []uint64) {
 	return seeds
 }
 
-// What heads learn from is what they drafted with.
+// Heads learn from the same rows that they drafted with.
 func TestReplays(t *testing.T) {
 	m := OpenTarget(t, 4096)
 	seeds := learners(t, m)
@@ -41,7 +41,7 @@ func TestLearns(t *testing.T) {
 	}
 }
 
-// Heads with output matrices of their own cannot learn while they serve.
+// Heads with their own output matrices cannot learn while they serve.
 func TestOwnOutputsDoNotLearn(t *testing.T) {
 	m := OpenTarget(t, 400)
 	for seed := range uint64(20) {

@@ -17,15 +17,15 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Heads that PyTorch 1.13 saved under the names of Medusa's code have the logits here that they
-// have there: two heads of two residual blocks, which are one module and so lie in the file twice,
-// over a hidden size of 16 and 40 tokens. What is written of them is read back with the same
+// Heads that PyTorch 1.13 saved under the names of Medusa's code have the same logits here as
+// there: two heads of two residual blocks, which are one module and so are stored twice in the
+// file, over a hidden size of 16 and 40 tokens. Files written from them are read back with the same
 // logits.
 func TestAsPyTorch(t *testing.T) {
 	const saved = "testdata/pytorch"
 	var golden struct {
 		X      [][]float32
-		Logits [][][]float64 // of each head and row
+		Logits [][][]float64 // for each head and row
 	}
 	if err := json.Unmarshal(Must(os.ReadFile(filepath.Join(saved, "golden.json")))(t), &golden); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// proposal is the tree that heads propose after some text, which tells heads apart.
+// proposal returns the tree that heads propose after some text, which distinguishes heads.
 func proposal(t testing.TB, n *medusa.Network, m *model.Model) *tree.Tree {
 	t.Helper()
 	return afterText(t, newDrafter(t, medusa.Options{Tree: medusa.Static}, n, m), n.Hidden)
@@ -45,8 +45,8 @@ func afterText(t testing.TB, d draft.Drafter, hidden int) *tree.Tree {
 	return q.Tree
 }
 
-// Heads come back from a file of any type and from a folder as they were: their shape, and what
-// they propose to the bit.
+// Heads come back unchanged from a file of any type and from a folder: their shape and, to the bit,
+// their proposals.
 func TestFilesRoundTrip(t *testing.T) {
 	m := OpenTarget(t, 400)
 	for seed := range uint64(24) {
@@ -72,14 +72,14 @@ func TestFilesRoundTrip(t *testing.T) {
 			got := Must(headfile.ReadConfig[medusa.Config](h, &m.Config))(t)
 			expect := c
 			if h.Name == folder {
-				expect.Name = "" // which folders do not say
+				expect.Name = "" // folders do not have it
 				expect.DraftVocab = got.DraftVocab
 			}
 			if d := cmp.Diff(expect, got); d != "" {
 				t.Errorf("%s: the shape came back otherwise: %s", h.Name, d)
 			}
 			head := Must(medusa.Open(h, As(m)))(t)
-			if h.Name == folder && kind != tensor.F32 { // F32 there: the same numbers, multiplied otherwise
+			if h.Name == folder && kind != tensor.F32 { // F32 there: the same numbers, but multiplied in another way
 				continue
 			}
 			if err := Same(proposal(t, head, m), want); err != nil {
@@ -182,8 +182,8 @@ func (l *layout) write(t *testing.T) string {
 	return dir
 }
 
-// Every published form is read, for a target that says what it leaves out. None of its tensors is
-// left over.
+// Every published form is read, for a target that supplies what the form leaves out. All of its
+// tensors are used.
 func TestPublishedForms(t *testing.T) {
 	target := model.Config{Vocab: 20, Hidden: 8, Layers: 4}
 	for name, l := range published {
@@ -210,7 +210,7 @@ func TestPublishedForms(t *testing.T) {
 	}
 }
 
-// What is written has the names and shapes that the authors' code and text-generation-inference
+// Written folders have the names and shapes that the authors' code and text-generation-inference
 // read.
 func TestWrittenNames(t *testing.T) {
 	for _, name := range []string{"the authors'", "text-generation-inference's"} {
@@ -256,7 +256,7 @@ func TestWrittenNames(t *testing.T) {
 	}
 }
 
-// What is no such head, or not one for the target, is refused by what is wrong.
+// A folder that is not such a head, or not one for the target, is refused with an error that says what is wrong.
 func TestRefusedFolders(t *testing.T) {
 	target := model.Config{Vocab: 20, Hidden: 8, Layers: 4}
 	good := published["the authors'"]
@@ -289,8 +289,8 @@ func TestRefusedFolders(t *testing.T) {
 	}
 }
 
-// A key or a tensor of a GGUF file that is not one of such heads is refused by its name, and a
-// number out of range.
+// A key or a tensor of a GGUF file that does not belong to such heads is refused by name, and so is
+// a number out of range.
 func TestRefusedGGUF(t *testing.T) {
 	m := OpenTarget(t, 400)
 	c := synthetic.Config[medusa.Config](rand.New(rand.NewPCG(2, 2)), "", m.Config, tensor.F32)

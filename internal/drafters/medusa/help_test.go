@@ -15,10 +15,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// window is how many rows of a text the drafter keeps.
+// window is the number of rows of a text that the drafter keeps.
 const window = 1
 
-// heads are random ones for a target, of random shape.
+// heads returns random heads for a target, of random shape.
 func heads(t Fataler, m *model.Model, seed uint64) *medusa.Network {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -31,7 +31,7 @@ func genHeads(r *rapid.T, m *model.Model) *medusa.Network {
 	return heads(r, m, rapid.Uint64Range(0, 40).Draw(r, "heads"))
 }
 
-// genOptions draws a tree that the text alone decides.
+// genOptions draws a tree that depends only on the text.
 func genOptions(r *rapid.T, n *medusa.Network) medusa.Options {
 	o := medusa.Options{
 		Tree:  rapid.SampledFrom([]string{medusa.Static, medusa.Paper, medusa.BestFirst, medusa.Chain}).Draw(r, "tree"),
@@ -54,7 +54,7 @@ func newDrafter(t Fataler, o medusa.Options, n *medusa.Network, m *model.Model) 
 	return Must(medusa.New(o, n, As(m)))(t)
 }
 
-// exact are seeds of heads whose products round nothing.
+// exact returns seeds of heads whose products need no rounding.
 func exact(t Fataler, m *model.Model) (seeds []uint64) {
 	for seed := uint64(0); len(seeds) < 6; seed++ {
 		if heads(t, m, seed).Residual[0][0].W.Type() == gemm.F32 {
@@ -75,7 +75,7 @@ func widen(x []float32) (y []float64) {
 	return y
 }
 
-// product is W·x + b in float64.
+// product computes W·x + b in float64.
 func product(l *nn.Linear, x []float64) []float64 {
 	y, row := make([]float64, l.W.Out()), make([]float32, l.W.In())
 	for i := range y {

@@ -18,9 +18,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a sequence is proposed does not depend on how its text came about, to the bit: in chunks of
-// a prompt or at once, by rounds that accept any number of nodes, with or without proposals between
-// them, among other sequences or alone, over rows that came without a pass.
+// A sequence's proposals do not depend on how its text came about, to the bit: on chunks of the
+// prompt, on how many nodes each round accepts, on proposals in between, on other sequences, or on
+// rows that came without a pass.
 func TestProposalsAreTheTexts(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -65,8 +65,8 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// Trees keep to what was asked for. Under a guide they end where it says that another head does not
-// pay, and are those of so many heads.
+// Trees keep to the request. With a guide they end where it says that another head does not pay,
+// and equal those of as many heads.
 func TestTreesKeepToTheRequest(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -100,7 +100,7 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 	})
 }
 
-// oracle computes a head's logits for the state after the target's last norm, a row at a time, in
+// oracle computes a head's logits for the state after the target's last norm, row by row, in
 // float64.
 func oracle(n *medusa.Network, m *model.Model, head int, tap []float32) []float64 {
 	e := nn.NewExec(m.Pool())
@@ -118,9 +118,9 @@ func oracle(n *medusa.Network, m *model.Model, head int, tap []float32) []float6
 	return product(n.Matrix(head), y)
 }
 
-// The chain that is proposed is what a target would choose that had the heads' logits: with the
-// same processors, the same noise at the same positions, and head i for the token i+2 places after
-// the row that the heads read.
+// The proposed chain is what a target with the heads' logits would choose: with the same
+// processors, the same noise at the same positions, and head i for the token i+2 places after the
+// row that the heads read.
 func TestChainTakesTheNoise(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/internal/testing/cases"
 )
 
-// The tree of Medusa's release has the counts that its authors' list has (FasterDecoding/Medusa),
-// and the paths that it begins and ends with.
+// The tree of Medusa's release has the same counts as its authors' list (FasterDecoding/Medusa),
+// and begins and ends with the same paths.
 func TestPaperTemplate(t *testing.T) {
 	var depths [5]int
 	for _, path := range PaperTemplate.paths() {

@@ -11,8 +11,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// game plays the loop's part with a merged drafter: any target, given as the token that follows a
-// text.
+// game plays the loop's part with a merged drafter. The target is arbitrary: it is given as the
+// token that follows a text.
 type game struct {
 	t     interface{ Fatal(...any) }
 	d     draft.Drafter
@@ -21,7 +21,7 @@ type game struct {
 	seqs  []*gameSeq
 	guide draft.Guide
 
-	sampling sample.Params // of sequences to begin
+	sampling sample.Params // for new sequences
 }
 
 type gameSeq struct {
@@ -50,14 +50,14 @@ func newGame(t interface{ Fatal(...any) }, mode string, vocab int, seed uint64, 
 	return g
 }
 
-// alone is a game of the same target with one drafter.
+// alone returns a game of the same target with one drafter.
 func (g *game) alone(p *teller) *game {
 	one := *p
 	return &game{t: g.t, d: &one, parts: []*teller{&one}, truth: g.truth}
 }
 
-// begin adds sequences whose prompts differ; part of the prompt comes with a cache, the rest in one
-// chunk.
+// begin adds sequences with different prompts. Part of each prompt comes with a cache, the rest in
+// one chunk.
 func (g *game) begin(n int) {
 	for range n {
 		state, err := g.d.Begin(draft.Options{Sampling: g.sampling})
@@ -81,7 +81,7 @@ func (g *game) begin(n int) {
 	}
 }
 
-// propose asks for trees for the sequences of these numbers.
+// propose requests trees for the sequences with these numbers.
 func (g *game) propose(ctx context.Context, budget, depth int, which ...int) error {
 	var requests []draft.Request
 	for _, i := range which {
@@ -94,7 +94,7 @@ func (g *game) propose(ctx context.Context, budget, depth int, which ...int) err
 	return err
 }
 
-// commit verifies the trees of the sequences as they are.
+// commit verifies the sequences' current trees.
 func (g *game) commit(which ...int) error {
 	p := &gamePass{taps: g.d.Taps()}
 	var rows []draft.Rows
@@ -117,7 +117,7 @@ func (g *game) commit(which ...int) error {
 	return g.d.Commit(rows)
 }
 
-// round is one of all sequences; it returns the tokens accepted, root and bonus token not counted.
+// round runs a round of all sequences. It returns the number of accepted tokens without root and bonus token.
 func (g *game) round(ctx context.Context, budget, depth int) (accepted int) {
 	all := make([]int, len(g.seqs))
 	for i := range all {
@@ -135,7 +135,7 @@ func (g *game) round(ctx context.Context, budget, depth int) (accepted int) {
 	return accepted
 }
 
-// inStep checks that every part has been told the text, all but its root.
+// inStep checks that every part has received the text except its root.
 func (g *game) inStep() {
 	for _, s := range g.seqs {
 		for _, p := range s.state.(*state).parts {

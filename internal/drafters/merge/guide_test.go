@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fakeGuide calibrates by a function of its own, says yes, and remembers what it was asked.
+// fakeGuide calibrates by a function, accepts every level, and records what it was asked.
 type fakeGuide struct {
 	chance func(depth int, p float32) float32
 	asked  []question
@@ -20,7 +20,7 @@ type fakeGuide struct {
 
 type question struct {
 	expected, more float32
-	deep           int // of the tree it was shown
+	deep           int // depth of the tree that it was shown
 }
 
 func (g *fakeGuide) Chance(depth int, logProb float32) float32 {
@@ -69,8 +69,8 @@ func (l *line) Propose(_ context.Context, requests []draft.Request) ([]draft.Pro
 	return make([]draft.Proposal, len(requests)), nil
 }
 
-// The second part's levels are asked for in view of the first part's tree: it is expected to bring
-// at least as much, and a level adds nothing where the first part is right that deep.
+// The second part's levels are requested in view of the first part's tree: it is expected to bring
+// at least as much, and a level adds nothing where the first part is right at that depth.
 func TestGuideKnowsTheOtherParts(t *testing.T) {
 	cases.Check(t, 40, func(r *rapid.T) {
 		p, q := rapid.Float32Range(.05, .95).Draw(r, "p"), rapid.Float32Range(.05, .95).Draw(r, "q")
@@ -125,7 +125,7 @@ func TestGuideKnowsTheOtherParts(t *testing.T) {
 	})
 }
 
-// Of several parts before it the one that is right as deep most often counts.
+// Of several earlier parts, the one counts that is most often right at that depth.
 func TestGuideKnowsTheBestOfTheOthers(t *testing.T) {
 	deep := &line{circle: circle{step: 1}, p: .9, depth: 5}
 	shallow := &line{circle: circle{step: 2}, p: .3, depth: 2}
@@ -152,7 +152,7 @@ func TestGuideKnowsTheBestOfTheOthers(t *testing.T) {
 	}
 }
 
-// Without a guide the parts have none; with one each request has its own.
+// Without a guide the parts have none; with guides, each request has its own.
 func TestGuidesOfABatch(t *testing.T) {
 	p := &teller{luck: 1, width: 3}
 	g := newGame(t, Spliced, 9, 4, &teller{}, p)
@@ -172,7 +172,7 @@ func TestGuidesOfABatch(t *testing.T) {
 	}
 }
 
-// A guide that answers nonsense costs nothing but nodes.
+// A guide that answers nonsense costs only nodes.
 func TestGuideOfNoSense(t *testing.T) {
 	for _, v := range []float32{float32(math.NaN()), float32(math.Inf(1)), -3, 0} {
 		g := newGame(t, Spliced, 9, 4, &teller{luck: .8, width: 20}, &teller{luck: .8, width: 20})

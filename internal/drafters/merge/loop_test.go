@@ -18,7 +18,7 @@ import (
 type toy struct {
 	vocab int
 	salt  uint64
-	near  bool // the last two tokens decide most, so that text repeats
+	near  bool // the last two tokens have the most weight, so text repeats
 }
 
 func (t *toy) Vocab() int                { return t.vocab }
@@ -138,7 +138,7 @@ func TestSameTokens(t *testing.T) {
 				}
 				return 0
 			}
-			p.taps = nil // they are looked at in games
+			p.taps = nil // only games look at them
 			parts = append(parts, Part{"teller", &silentTeller{p}})
 		}
 		lookup, err := registry.New("lookup:floor=0.001", registry.Target{})

@@ -39,7 +39,7 @@ func modes(t *testing.T, law func(r *rapid.T, mode string)) {
 	}
 }
 
-// checkRouted says how many nodes the tree has of the part to which it belongs.
+// checkRouted checks that the tree is that of the part with the highest expectation, and returns its number of nodes.
 func checkRouted(t *rapid.T, kept *tree.Tree, parts []*tree.Tree) int {
 	expected := func(of *tree.Tree) (sum float64) {
 		for i := 1; i < of.Len(); i++ {
@@ -65,9 +65,9 @@ func checkRouted(t *rapid.T, kept *tree.Tree, parts []*tree.Tree) int {
 	return 0
 }
 
-// Budget and depth are kept whatever the parts make of them. Disjoint, the tree is what the parts
-// proposed of their shares; spliced, the budget is used up if there are nodes for it, and the nodes
-// kept have the most probable paths; routed, it is the tree of a part, of which most is expected.
+// Budget and depth are kept whatever the parts propose. Disjoint, the tree has what the parts proposed
+// within their shares; spliced, the budget is used up if there are enough nodes, and the kept nodes
+// have the most probable paths; routed, it is the tree of the part with the highest expectation.
 func TestBudget(t *testing.T) {
 	modes(t, func(r *rapid.T, mode string) {
 		g := genGame(r, mode)
@@ -129,8 +129,7 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-// checkBest checks that no path of the whole tree that was left out is more probable than one that
-// was kept.
+// checkBest checks that no omitted path of the whole tree is more probable than one that was kept.
 func checkBest(r *rapid.T, kept, whole *tree.Tree) {
 	in, least := candidates(kept), float32(0)
 	for i := range kept.Token {
@@ -143,9 +142,9 @@ func checkBest(r *rapid.T, kept, whole *tree.Tree) {
 	}
 }
 
-// Rounds of any batch, in any order, proposed for once, twice or not at all, verified whole, in
-// part or not at all: every part is told the text with its own taps (the tellers check that),
-// whoever proposed it.
+// Rounds may have any batch in any order, be proposed for once, twice or not at all, and be
+// verified whole, in part or not at all: every part receives the text with its own taps (the
+// tellers check that), whichever part proposed it.
 func TestPartsKeepInStep(t *testing.T) {
 	modes(t, func(r *rapid.T, mode string) {
 		g := genGame(r, mode)
@@ -159,7 +158,7 @@ func TestPartsKeepInStep(t *testing.T) {
 					r.Fatal(err)
 				}
 			}
-			for _, i := range which { // the loop cuts, or decodes plainly for a while
+			for _, i := range which { // the loop cuts trees, or decodes plainly for a while
 				s := g.seqs[i]
 				if s.tree.Len() == 0 || s.tree.Token[0] != s.root() || rapid.IntRange(0, 3).Draw(r, "plainly") == 0 {
 					s.tree.Reset(s.root())
@@ -176,7 +175,7 @@ func TestPartsKeepInStep(t *testing.T) {
 	})
 }
 
-// Every layer is asked for once, and the part that asks for none is told none.
+// Every layer is requested once, and a part that requests none receives none.
 func TestTapsAreAUnion(t *testing.T) {
 	g := newGame(t, Spliced, 9, 1, &teller{taps: []int{4, 1}}, &teller{}, &teller{taps: []int{0, 4, 7}})
 	if got, want := g.d.Taps(), []int{4, 1, 0, 7}; !slices.Equal(got, want) {
@@ -184,7 +183,7 @@ func TestTapsAreAUnion(t *testing.T) {
 	}
 }
 
-// While a part is silent the merge drafts what the other would.
+// While a part is silent, the merge drafts what the other part would.
 func TestSilentPart(t *testing.T) {
 	modes(t, func(r *rapid.T, mode string) {
 		p := genTeller(r)
@@ -218,7 +217,7 @@ func TestSilentPart(t *testing.T) {
 	})
 }
 
-// What comes without a proposal, or after one that was used already, teaches nothing.
+// A round without a proposal, or after one that was already used, teaches nothing.
 func TestLearnsFromProposalsOnly(t *testing.T) {
 	modes(t, func(r *rapid.T, mode string) {
 		g := genGame(r, mode)
@@ -241,7 +240,7 @@ func TestLearnsFromProposalsOnly(t *testing.T) {
 			r.Fatal(err)
 		}
 		proposed := slices.ContainsFunc(s.state.(*state).trees, func(t *tree.Tree) bool { return t.Len() > 1 })
-		s.tree.Reset(s.root()) // proposed, but the loop verified none of it: the token that came teaches all the same
+		s.tree.Reset(s.root()) // proposed, but the loop verified none of it: the token that came still teaches
 		if err := g.commit(0); err != nil {
 			r.Fatal(err)
 		}
@@ -251,7 +250,7 @@ func TestLearnsFromProposalsOnly(t *testing.T) {
 	})
 }
 
-// A sequence at temperature 0 learns nothing from those above.
+// A sequence at temperature 0 learns nothing from sequences above it.
 func TestWaysOfChoosingAreApart(t *testing.T) {
 	g := newGame(t, Spliced, 9, 1, &teller{luck: 1, width: 4}, &teller{luck: 0, width: 4})
 	g.sampling.Temperature = .5

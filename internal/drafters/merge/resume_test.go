@@ -29,7 +29,7 @@ func TestResume(t *testing.T) {
 			merge.Part{Name: "head", Drafter: drafttest.Must(jet.New(jet.Options{Tree: onepass.DDTree}, n,
 				drafttest.As(m)))(r)}))(r)
 		o := draft.Options{Sampling: drafttest.GenParams(r)}
-		// one drafter: trees are ranked by what it has learned
+		// a single drafter: trees are ranked by what it has learned
 		drafttest.Resumes(r, d, d, o, n.Hidden, n.Config.Context)
 	})
 }

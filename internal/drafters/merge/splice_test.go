@@ -35,7 +35,7 @@ func TestSplice(t *testing.T) {
 			r.Fatal(err)
 		}
 
-		// §4.1: φ and π∪, and what the nodes carry.
+		// §4.1: φ and π∪, and the data of the nodes.
 		for i := range b.Len() {
 			if want := n1 + i; i > 0 && int(phi[i]) != want || i == 0 && phi[0] != 0 {
 				r.Fatalf("φ(%d) = %d", i, phi[i])
@@ -88,7 +88,7 @@ func TestSplice(t *testing.T) {
 			}
 		}
 
-		// §3, §4.4: the candidates are the union of both sets of candidates.
+		// §3, §4.4: the candidates are the union of both candidate sets.
 		got, want := listCandidates(u), append(listCandidates(a), listCandidates(b)...)
 		if n1 == 0 || n2 == 0 { // a lone root is a candidate of its own half, but a leaf of the union only if both are
 			drop := func(c []int32) bool { return len(c) == 1 }

@@ -51,7 +51,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 }
 
-// circle drafts a text that goes round in steps, and the token beside each.
+// circle drafts a text that cycles in steps, with another token next to each.
 type circle struct {
 	draft.Base
 	step int32
@@ -93,7 +93,7 @@ func BenchmarkRound(b *testing.B) {
 			d, s := g.d.(*drafter), g.seqs[0].state.(*state)
 			r := draft.Request{State: s, Tree: tree.New(0), Budget: 64, Depth: 16}
 			b.ReportAllocs()
-			for b.Loop() { // without the parts' own work
+			for b.Loop() { // not counting the parts' own work
 				d.merge(s.trees)
 				d.index = d.union.Sub(r.Tree, nil, r.Budget, r.Depth, d.index)
 			}

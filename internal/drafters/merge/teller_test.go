@@ -26,31 +26,31 @@ func hashText(h uint64, text []int32) uint64 {
 	return h
 }
 
-// feature is the tap of a layer after a text: a number that only it has.
+// feature is the tap of a layer after a text: a number that is unique to it.
 func feature(layer int, text []int32) float32 {
 	return float32(hashText(uint64(layer)+77, text)>>40) / (1 << 24)
 }
 
-// teller is a drafter that knows the truth. A tree of its is a function of the text alone, so that
-// one alone and one in a merge propose the same. It checks that it is told the text and its taps,
-// in order and without gaps.
+// teller is a drafter that knows the true text. Its trees depend only on the text, so that it
+// proposes the same alone and in a merge. It checks that it receives the text and its taps in order
+// and without gaps.
 type teller struct {
 	draft.Base
 	truth func(text []int32) int32 // the next token
 	vocab int
 	seed  uint64
 	luck  float64 // how often a node is the true one
-	width int     // nodes that it draws, at most
+	width int     // maximum number of nodes that it draws
 	quiet float64 // how often it proposes nothing
-	over  bool    // beyond budget and depth, with siblings that carry one token
+	over  bool    // it exceeds budget and depth, with siblings that have the same token
 	taps  []int
 
-	claim func(rng *rand.Rand, right bool) float64 // probability that it gives a node; nil: any
-	rank  bool                                     // one child a node: a chain
+	claim func(rng *rand.Rand, right bool) float64 // probability that it gives a node; nil: random
+	rank  bool                                     // one child per node: a chain
 
 	refuse, refuseCommit error
 	otherRoot, rootless  bool
-	token                int32 // that it adds, not 0
+	token                int32 // added below the root of each tree, if not 0
 
 	begun  draft.Options
 	open   int

@@ -50,8 +50,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// Whatever a drafter is, with a part added it has that part once, and all that it had; with the part
-// added again it is the same.
+// Whatever a drafter is, with a part added it has that part once in addition to its own. Adding the
+// part again changes nothing.
 func TestAdding(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		one := rapid.SampledFrom([]string{"lookup", "lookup:min=2,levels=1", "eagle3", "eagle3:tree=best-first+text", "auto",
@@ -154,7 +154,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// What a part is told when a sequence begins, and what becomes of the others when one refuses.
+// What a part is told when a sequence begins, and what happens to the others if one refuses.
 func TestBegin(t *testing.T) {
 	a := &teller{}
 	b := &teller{}
@@ -188,7 +188,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// An error of a part is the merge's and says whose; the next round goes on.
+// An error of a part is the merge's and says which part's it is; the next round continues.
 func TestErrorsOfParts(t *testing.T) {
 	ctx := context.Background()
 	for _, mode := range []string{Spliced, Disjoint, Routed} {
@@ -229,7 +229,7 @@ func TestErrorsOfParts(t *testing.T) {
 		}
 		g.round(ctx, 30, 5)
 
-		first := g.parts[0] // the other part goes on with the text when one fails
+		first := g.parts[0] // the other part continues the text when one fails
 		if err := g.propose(ctx, 30, 5, 0, 1); err != nil {
 			t.Fatal(err)
 		}

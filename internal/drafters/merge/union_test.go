@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// candidates are the token strings of the nodes.
+// candidates returns the token strings of the nodes.
 func candidates(t *tree.Tree) map[string]int {
 	all := map[string]int{}
 	for i := range t.Token {
@@ -29,9 +29,9 @@ func candidate(t *tree.Tree, node int) string {
 	return string(c)
 }
 
-// Both modes and every part on its own, side by side over one text with budgets that cut nothing:
-// disjoint is tree.Splice of the proposals node for node; spliced has the same candidates once
-// each; both accept as many tokens, which is as many as the best of the parts alone.
+// Both modes and every part alone, in parallel over one text with budgets that cut nothing:
+// disjoint is tree.Splice of the proposals node by node; spliced has the same candidates once each;
+// both accept as many tokens as the best part alone.
 func TestUnion(t *testing.T) {
 	cases.Check(t, 40, func(r *rapid.T) {
 		g := genGame(r, Disjoint)
@@ -96,7 +96,7 @@ func TestUnion(t *testing.T) {
 			}
 
 			best := 0
-			for i, a := range all { // the parts alone verify their own trees, then go on as far as the merge
+			for i, a := range all { // the parts alone verify their own trees, then continue as far as the merge
 				before := len(a.seqs[0].text)
 				if i >= 2 {
 					var w walk.Walk
@@ -122,7 +122,7 @@ func TestUnion(t *testing.T) {
 	})
 }
 
-// A candidate that several parts have, or one part twice, has the largest of its chances.
+// A candidate that several parts have, or that one part has twice, gets the largest of its chances.
 func TestSpliceKeepsTheLargerChance(t *testing.T) {
 	one := tree.New(0)
 	two := tree.New(0)
@@ -139,8 +139,8 @@ func TestSpliceKeepsTheLargerChance(t *testing.T) {
 	}
 }
 
-// Two parts that are right as often. One gives every node nearly certainty, and drafts many more
-// nodes beside the true ones. After a few rounds the budget goes to the other one.
+// Two parts are right equally often, but one gives every node almost certainty and drafts many
+// other nodes besides the true ones. After a few rounds the budget goes to the other one.
 func TestOverConfidentPartIsFoundOut(t *testing.T) {
 	honest := &teller{luck: .85, width: 8, rank: true, claim: func(*rand.Rand, bool) float64 { return .6 }}
 	sure := &teller{luck: .02, width: 60, claim: func(*rand.Rand, bool) float64 { return .97 }}

@@ -25,9 +25,9 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// FastMTP's layers for Qwen 3, Qwen 3.5 and Qwen3-Next, as vLLM's speculators package saves them, have the logits of
-// that package in every row of a text, and draft behind it what it drafts (testdata/fastmtp.py). What is generated with
-// them is what is generated without. The one for Qwen 3 comes back from the files that grove makes of it.
+// FastMTP's layers for Qwen 3, Qwen 3.5 and Qwen3-Next, as saved by vLLM's speculators package, have that package's
+// logits in every row of a text, and after it draft what it drafts (testdata/fastmtp.py). The text generated with
+// them is the same as without. The layer for Qwen 3 comes back from the files that grove makes of it.
 func TestFastMTP(t *testing.T) {
 	for name, target := range map[string]string{"tiny-qwen3": "fastmtp/tiny-qwen3", "tiny-qwen35-mtp": "tiny-qwen35-mtp",
 		"tiny-qwen3next-mtp": "tiny-qwen3next-mtp"} {
@@ -62,7 +62,7 @@ func TestFastMTP(t *testing.T) {
 	}
 }
 
-// tensorsIn lists the names and shapes of a folder's tensors that grove reads.
+// tensorsIn lists the names and shapes of those of a folder's tensors that grove reads.
 func tensorsIn(t *testing.T, dir string) string {
 	t.Helper()
 	f := Must(safetensors.OpenFolder(dir))(t)

@@ -32,8 +32,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// golden is the names and shapes of a layer with 2 heads of 16, one of keys, and an MLP of 64 over
-// hidden states of 32: in GGUF, with Qwen's names, with MiMo's.
+// golden has the names and shapes of a layer with 2 heads of 16, one of keys, and an MLP of 64 over
+// hidden states of 32: in GGUF, with Qwen's names, and with MiMo's.
 var golden = []struct {
 	gguf, qwen, mimo string
 	shape            []int
@@ -63,8 +63,8 @@ var golden = []struct {
 	{"blk.0.attn_v.bias", "", "model.mtp_layers.0.self_attn.v_proj.bias", []int{16}},
 }
 
-// layer is the layer that golden lists, of MiMo's kind with biases or of Qwen's with norms of
-// queries and keys, for a target whose layers are alike: its shape, its weights and its network.
+// layer makes the layer that golden lists, of MiMo's kind with biases or of Qwen's with norms of queries
+// and keys, for a target with similar layers. It returns its shape, its weights and its network.
 func layer(t Fataler, target model.Config, mimo bool, seed uint64) (*mtp.Config, []tensor.Tensor,
 	func(m *model.Network) *eagle.Network) {
 	t.Helper()
@@ -89,8 +89,8 @@ func layer(t Fataler, target model.Config, mimo bool, seed uint64) (*mtp.Config,
 	}
 }
 
-// Heads are written with the names and shapes that the models have, in GGUF and in folders, and come
-// back from either as they were, and draft the same.
+// Heads are written with the names and shapes of the models' own, in GGUF and in folders. They come
+// back from either unchanged, and draft the same.
 func TestFiles(t *testing.T) {
 	m := OpenTarget(t, 400)
 	for _, mimo := range []bool{false, true} {
@@ -141,7 +141,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// drafted is a chain after a text, and how likely its tokens are.
+// drafted returns the log-probabilities and the tokens of a chain after a text.
 func drafted(t *testing.T, n *eagle.Network, m *model.Model) []float32 {
 	t.Helper()
 	d := newDrafter(t, n, &grow.Linear{K: 6}, m)
@@ -157,7 +157,7 @@ func drafted(t *testing.T, n *eagle.Network, m *model.Model) []float32 {
 	return x
 }
 
-// target is the shape of a model of Qwen 3's kind, or of Qwen 2's, as MiMo is.
+// target returns the shape of a model of Qwen 3's kind or, as MiMo is, of Qwen 2's.
 func target(mimo bool) synth.Shape {
 	s := synth.Shape{
 		Name: "target", Arch: "qwen3", Vocab: 640, Hidden: 32, Layers: 3, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64,
@@ -169,8 +169,8 @@ func target(mimo bool) synth.Shape {
 	return s
 }
 
-// inGGUF writes a model's file anew with a layer behind the model's, as llama.cpp's have it. what
-// says which tensors of the model are kept.
+// inGGUF rewrites a model's file with a layer after the model's, as llama.cpp stores it. what says
+// which tensors of the model to keep.
 func inGGUF(t *testing.T, from, to string, layers int, weights []tensor.Tensor, what func(name string) bool) {
 	t.Helper()
 	f := Must(gguf.Open(from))(t)
@@ -194,7 +194,7 @@ func inGGUF(t *testing.T, from, to string, layers int, weights []tensor.Tensor, 
 	}
 }
 
-// inFolder writes a model's folder anew with a layer behind the model's, as MiMo's or Qwen's.
+// inFolder rewrites a model's folder with a layer after the model's, with MiMo's or Qwen's names.
 func inFolder(t *testing.T, from, to string, c *mtp.Config, weights []tensor.Tensor) {
 	t.Helper()
 	f := Must(safetensors.OpenFolder(from))(t)
@@ -232,9 +232,9 @@ func inFolder(t *testing.T, from, to string, c *mtp.Config, weights []tensor.Ten
 	}
 }
 
-// A model whose file has a layer behind the model's computes what it does without; the layer is
-// found without being asked for, and drafts what it drafts from a file of its own. So does a GGUF
-// file that has the layer alone.
+// A model whose file has a layer after its own computes the same as without it. The layer is found
+// without being requested, and drafts what it drafts from a separate file. So does a GGUF file that
+// has only the layer.
 func TestInsideTheTarget(t *testing.T) {
 	for _, mimo := range []bool{false, true} {
 		dir, shape := t.TempDir(), target(mimo)
@@ -295,7 +295,7 @@ func TestInsideTheTarget(t *testing.T) {
 			t.Errorf("a model without a layer: %v", err)
 		}
 
-		// What is missing, or more than grove computes, is said by name.
+		// Missing parts, and parts that grove does not compute, are reported by name.
 		inGGUF(t, at("bare.gguf"), at("broken.gguf"), 3, nil, func(string) bool { return true })
 		if _, err := model.Open(at("broken.gguf"), model.Options{}); err == nil ||
 			!strings.Contains(err.Error(), "nextn_predict_layers") {
@@ -310,7 +310,7 @@ func TestInsideTheTarget(t *testing.T) {
 	}
 }
 
-// lastLogits are those of the last token of a text.
+// lastLogits returns those of the last token of a text.
 func lastLogits(t *testing.T, m *model.Model) []float32 {
 	t.Helper()
 	p, c := m.NewPass(), m.NewCache()
@@ -321,7 +321,7 @@ func lastLogits(t *testing.T, m *model.Model) []float32 {
 	return slices.Clone(p.Logits(0, 0))
 }
 
-// A head that is not for the target is refused, saying what differs.
+// A head that does not fit the target is refused with an error that says what differs.
 func TestRefusedHeads(t *testing.T) {
 	m := OpenTarget(t, 400)
 	path := filepath.Join(t.TempDir(), "head.gguf")

@@ -23,9 +23,9 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// The layers of Qwen 3.5, Qwen 3 Next, GLM, DeepSeek and Nemotron 3, in a folder as it is published and in the GGUF
-// file that llama.cpp's converter makes of it, if it keeps the layer, draft what testdata/golden.py computes; and
-// what is generated with them is what is generated without.
+// The layers of Qwen 3.5, Qwen 3 Next, GLM, DeepSeek and Nemotron 3, in a published folder and in
+// the GGUF file that llama.cpp's converter makes of it (if it keeps the layer), draft what
+// testdata/golden.py computes. The text generated with them is the same as without.
 func TestPublishedLayers(t *testing.T) {
 	for _, name := range []string{"tiny-qwen35-mtp", "tiny-qwen3next-mtp", "tiny-glm4moe-mtp", "tiny-glm4lite-mtp",
 		"tiny-deepseek3-mtp", "tiny-nemotron-mtp"} {
@@ -93,7 +93,7 @@ func TestPublishedLayers(t *testing.T) {
 	}
 }
 
-// checkChain compares a drafted chain with a reference's tokens and their log-probabilities.
+// checkChain compares a drafted chain with a reference's tokens and log-probabilities.
 func checkChain(t *testing.T, path string, chain *tree.Tree, tokens []int32, logProbs []float64) {
 	t.Helper()
 	if !slices.Equal(chain.Token[1:], tokens) {

@@ -16,7 +16,7 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// rewrite copies a folder, with the tensors that keep names and one more of a name; empty: none.
+// rewrite copies a folder with the tensors that keep accepts, and one more named more if it is not empty.
 func rewrite(t *testing.T, from string, keep func(name string) bool, more string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "folder")
@@ -42,9 +42,9 @@ func rewrite(t *testing.T, from string, keep func(name string) bool, more string
 	return to
 }
 
-// A folder without the layer that config.json tells of, as transformers saves it, is a model
+// A folder without the layer that config.json declares, as transformers saves it, is a model
 // without one. A layer that lacks a tensor, or has one that grove does not compute, is refused by
-// its name, and the model runs.
+// the tensor's name, and the model still runs.
 func TestPartsOfLayers(t *testing.T) {
 	const layer = "model.layers.2."
 	from := filepath.Join("testdata", "tiny-glm4moe-mtp")
@@ -74,8 +74,8 @@ func TestPartsOfLayers(t *testing.T) {
 	}
 }
 
-// A GGUF file of the layer alone drafts what it drafts in its model's file, and cannot become a
-// folder, which no one reads.
+// A GGUF file of only the layer drafts what the layer drafts in its model's file, and cannot become
+// a folder, which no program reads.
 func TestLayerOfModelsKindAlone(t *testing.T) {
 	for _, name := range []string{"tiny-glm4lite-mtp", "tiny-qwen35-mtp"} {
 		both, alone := filepath.Join("testdata", name+".gguf"), filepath.Join(t.TempDir(), "alone.gguf")

@@ -24,14 +24,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// config is a random shape of a head for a target, whose output is all tokens.
+// config returns a random shape of a head for a target. Its output covers all tokens.
 func config(m *model.Model, seed uint64, kind tensor.Type) mtp.Config {
 	c := synthetic.Config[mtp.Config](rand.New(rand.NewPCG(seed, 1)), "mtp", m.Config, kind)
 	c.DraftVocab = c.Vocab
 	return c
 }
 
-// tensors are random weights without an embedding and an output.
+// tensors returns random weights without an embedding and an output matrix.
 func tensors(t Fataler, c *mtp.Config, kind tensor.Type, seed uint64) []tensor.Tensor {
 	t.Helper()
 	return slices.DeleteFunc(Must(synthetic.Tensors(c, kind, seed))(t), func(w tensor.Tensor) bool {
@@ -57,9 +57,9 @@ func genShape(r *rapid.T) grow.Shape {
 	return &grow.Dynamic{K: n("k", 1, 5), Depth: n("depth", 0, 5), N: n("n", 2, 40)}
 }
 
-// The probability of every node of a tree is that of the layer's definition, computed in f64 from a
-// folder of MiMo's or Qwen's names: which input comes first, whether the target's last norm is part
-// of it, norms, rotation, and that the normalised state of a row is the feature of those below it.
+// The probability of every node of a tree is that of the layer's definition, computed in f64 from a folder
+// with MiMo's or Qwen's names: the order of the inputs, whether the target's last norm is included, norms
+// and rotation agree, and the normalised state of a row is the feature of the rows below it.
 func TestNodesAreTheLayers(t *testing.T) {
 	m := OpenTarget(t, 400)
 	seen := map[bool]bool{}
@@ -124,8 +124,8 @@ func commitPrompt(t Fataler, d draft.Drafter, s *Sequence, text []int32, hidden 
 	return rows.Pass
 }
 
-// Law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, with both orders of
-// inputs and every tree, under a controller and without one.
+// Law 2 in a loop: a batch decodes to the same tokens as each text alone and without drafting, with
+// both orders of inputs and every tree, with and without a controller.
 func TestSameTokens(t *testing.T) {
 	m := OpenTarget(t, 512)
 	prompts := [][]int32{{1, 2, 3}, make([]int32, 70), {9}}
@@ -160,14 +160,14 @@ func TestSameTokens(t *testing.T) {
 	}
 }
 
-// An exported head, which has learned or not, drafts the same when it is opened again as an MTP head.
+// An exported head, whether or not it has learned, drafts the same when it is opened again as an MTP head.
 func TestExports(t *testing.T) {
 	m := OpenTarget(t, 4096)
 	Exports(t, m.Config.Hidden, func(r *rapid.T) (learn.Learner, func(string) learn.Learner) {
 		seed, shape := rapid.Uint64Range(0, 60).Draw(r, "head"), genShape(r)
 		kind := rapid.SampledFrom([]tensor.Type{tensor.F32, tensor.BF16, tensor.Q8_0}).Draw(r, "type")
 		c := config(m, seed, kind)
-		c.Rope.Neighbours = c.Arch == "llama" // as files have it: another order is other bits
+		c.Rope.Neighbours = c.Arch == "llama" // the order that files have: another order gives other bits
 		drafter := func(n *eagle.Network) learn.Learner { return newDrafter(r, n, shape, m).(learn.Learner) }
 		return drafter(Must(mtp.NewNetwork(c, synthetic.Head(&c, kind, seed), nil, &m.Network))(r)),
 			func(path string) learn.Learner {

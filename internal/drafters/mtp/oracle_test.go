@@ -13,8 +13,8 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// oracle is a layer by its definition, in f64 and one row after another, from a folder with the
-// names of MiMo or of Qwen. It shares no code with the network.
+// oracle computes a layer by its definition, in f64 and row by row, from a folder with the names of
+// MiMo or of Qwen. It shares no code with the network.
 type oracle struct {
 	Heads   int     `json:"num_attention_heads"`
 	KVHeads int     `json:"num_key_value_heads"`
@@ -73,12 +73,12 @@ func norm(x, weight []float64, eps float64) (y []float64) {
 	return y
 }
 
-// norm is RMSNorm with the weights called name.
+// norm computes RMSNorm with the weights called name.
 func (o *oracle) norm(x []float64, name string) []float64 {
 	return norm(x, o.tensors[name+".weight"], o.Eps)
 }
 
-// linear is W·x, and a bias where there is one.
+// linear computes W·x, plus a bias if there is one.
 func (o *oracle) linear(x []float64, name string) (y []float64) {
 	w, bias := o.tensors[name+".weight"], o.tensors[name+".bias"]
 	for i := range len(w) / len(x) {
@@ -94,7 +94,7 @@ func (o *oracle) linear(x []float64, name string) (y []float64) {
 	return y
 }
 
-// turned is the heads of queries or keys, normalised where the layer does so, and rotated in halves.
+// turned returns the heads of queries or keys, normalised if the layer does so, and rotated in halves.
 func (o *oracle) turned(x []float64, name string, place int) (y []float64) {
 	for h := range slices.Chunk(x, o.Dim) {
 		h = slices.Clone(h)
@@ -111,7 +111,7 @@ func (o *oracle) turned(x []float64, name string, place int) (y []float64) {
 	return y
 }
 
-// feature is what the layer reads of the target's last hidden state.
+// feature returns what the layer reads of the target's last hidden state.
 func (o *oracle) feature(state []float64) []float64 {
 	if o.mimo {
 		return state
@@ -119,7 +119,7 @@ func (o *oracle) feature(state []float64) []float64 {
 	return norm(state, widen(o.last.Weight), float64(o.last.Eps))
 }
 
-// row appends a row: of a token's embedding and a feature. It returns the state, which is the
+// row appends a row made of a token's embedding and a feature. It returns the state, which is the
 // feature of the rows after it, and the log-probabilities of the next token.
 func (o *oracle) row(embedding, feature []float64, place int) (state, logs []float64) {
 	var x []float64
