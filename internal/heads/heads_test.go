@@ -23,7 +23,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Heads of every kind are told apart, in either format, and fit their target and no other.
+// Heads of every kind are distinguished in either format, and fit only their target.
 func TestKinds(t *testing.T) {
 	dir, rng := t.TempDir(), rand.New(rand.NewPCG(1, 1))
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -112,7 +112,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// A folder of a model, whatever its architecture, is no head.
+// A folder of a model, whatever its architecture, is not a head.
 func TestModelsAreNoHeads(t *testing.T) {
 	for _, s := range synth.Shapes() {
 		if !strings.HasPrefix(s.Name, "tiny-") {

@@ -24,8 +24,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// A key or a tensor of a head's GGUF file that is not built here is refused by its name; old forms
-// of linear scaling are obeyed.
+// A key or a tensor of a head's GGUF file that grove does not implement is refused by name. Old
+// forms of linear scaling are obeyed.
 func TestKeysAndTensors(t *testing.T) {
 	dir, rng := t.TempDir(), rand.New(rand.NewPCG(2, 2))
 	at := func(name string) string { return filepath.Join(dir, name+".gguf") }
@@ -80,7 +80,7 @@ func TestKeysAndTensors(t *testing.T) {
 			"rope.scaling.type": "su", "hyper_connection.count": uint32(2),
 			"attention.sliding_window": uint32(8), "nextn_predict_layers": uint32(1), "a_key_of_tomorrow": true} {
 			if arch == "dflash" && key == "attention.sliding_window" {
-				continue // which such heads may have
+				continue // such heads may have it
 			}
 			key = arch + "." + key
 			if err := heads.Check(changed(func(w *gguf.Writer) { w.Set(key, v) }), target); err == nil ||
@@ -92,7 +92,7 @@ func TestKeysAndTensors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if arch != "router" { // whose tensors are read when it is loaded
+		if arch != "router" { // its tensors are read when it is loaded
 			if err := heads.Check(changed(func(w *gguf.Writer) { w.AddTensor(x) }), target); err == nil ||
 				!strings.Contains(err.Error(), x.Name) {
 				t.Errorf("%s: tensor %s: %v", arch, x.Name, err)
@@ -107,7 +107,7 @@ func TestKeysAndTensors(t *testing.T) {
 				t.Errorf("%s: scale %g, %v", key, c.Rope.Scale, err)
 			}
 		}
-		// As exporters of heads write it, so that heads trained on short texts draft in long ones.
+		// As exporters of heads write it, so that heads trained on short texts can draft in long ones.
 		yarn := func(w *gguf.Writer) {
 			w.Set("dflash.rope.scaling.type", "yarn")
 			w.Set("dflash.rope.scaling.factor", float32(32))

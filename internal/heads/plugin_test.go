@@ -25,7 +25,7 @@ type toy struct {
 	model.Config
 	Taps         []int
 	TargetLayers int
-	Speed        int // of which only its files know
+	Speed        int // only its files know it
 }
 
 var toyKind = headfile.Kind{Name: "toy head", Archs: []string{"toy"}, New: func() headfile.Shape {
@@ -91,8 +91,8 @@ func (*toy) Place(name, _ string) headfile.Place {
 	return headfile.Place{Name: "toy." + hf}
 }
 
-// A kind needs no more than a Shape that is registered: then its heads are made, written and read
-// in either form, told apart from others, checked against a target, and converted there and back.
+// A kind needs only a registered Shape. Then its heads are made, written and read in either form,
+// distinguished from others, checked against a target, and converted back and forth.
 func TestNewKind(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	at := func(name string) string { return filepath.Join(dir, name) }

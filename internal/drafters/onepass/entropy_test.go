@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Of any distribution the entropy found from its likeliest tokens is the true one at most. Of a flat
-// one it is the true one, and so it is where all tokens are candidates.
+// For any distribution, the entropy found from its likeliest tokens is at most the true one. It
+// equals the true one if the distribution is flat or all tokens are candidates.
 func TestEntropyOfCandidates(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		vocab := rapid.IntRange(1, 400).Draw(r, "vocab")

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// budget is a guide for which a level pays as long as it brings so much.
+// budget is a guide for which a level pays as long as it brings at least least.
 type budget struct {
 	least    float32
 	expected []float32
@@ -27,8 +27,8 @@ func (g *budget) Deeper(expected, more float32) bool {
 
 func (g *budget) Part(int) draft.Guide { return g }
 
-// From trees of one kind a reach learns what each of their levels brings, and of those they do not
-// have what the last would; so it says how many levels bring enough.
+// From trees of one kind a reach learns what each of their levels brings, and assumes of deeper
+// levels that they bring what the last one does. From this it knows how many levels bring enough.
 func TestReachLearnsItsLevels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chances := rapid.SliceOfN(rapid.Float32Range(0.1, 0.95), 1, 8).Draw(t, "chances") // of a chain's nodes

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// genLevels draws the candidates of a few depths. Probabilities are powers of a half, often equal.
+// genLevels draws the candidates of a few depths. Probabilities are powers of one half, and often equal.
 func genLevels(r *rapid.T, depths, width int) [][]sample.Candidate {
 	levels := make([][]sample.Candidate, rapid.IntRange(0, depths).Draw(r, "depths"))
 	for d := range levels {
@@ -24,7 +24,7 @@ func genLevels(r *rapid.T, depths, width int) [][]sample.Candidate {
 			if s == 40 {
 				c.LogProb = float32(math.Inf(-1))
 			}
-			c.Score = math.Log(float64(float32(math.Exp(float64(c.LogProb))))) // as the builder has it
+			c.Score = math.Log(float64(float32(math.Exp(float64(c.LogProb))))) // as in the builder
 			levels[d] = append(levels[d], c)
 		}
 	}
@@ -98,8 +98,8 @@ func all(levels [][]sample.Candidate, width int) (out []prefix) {
 	return out
 }
 
-// DDTree's tree is the most probable prefixes: as likely, one by one, as the best of all that there
-// are, and no likelier prefix is left out.
+// DDTree's tree has the most probable prefixes: they are, one by one, as likely as the best of all
+// possible ones, and no likelier prefix is left out.
 func TestDDTreeIsTheMostProbablePrefixes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		levels := genLevels(r, 4, 4)
@@ -123,7 +123,7 @@ func TestDDTreeIsTheMostProbablePrefixes(t *testing.T) {
 	})
 }
 
-// pathScore is the sum of a node's path, in the order in which the builder adds it up.
+// pathScore sums the scores of a node's path in the order in which the builder adds them.
 func pathScore(t *tree.Tree, i int, levels [][]sample.Candidate) float64 {
 	if i == 0 {
 		return 0
@@ -133,7 +133,7 @@ func pathScore(t *tree.Tree, i int, levels [][]sample.Candidate) float64 {
 	return pathScore(t, int(t.Parent[i]), levels) + level[at].Score
 }
 
-// Algorithm 1 of JetSpec, word by word: a list in place of the queue.
+// algorithm1 is Algorithm 1 of JetSpec to the letter, with a list in place of the queue.
 func algorithm1(t *tree.Tree, levels [][]sample.Candidate, width, budget int, score func(node int) float64) {
 	var queue []int
 	for queue = []int{0}; len(queue) > 0 && t.Len() < budget; {
@@ -196,7 +196,7 @@ func TestExpansionIsAlgorithm1(t *testing.T) {
 	})
 }
 
-// With one child a node, accum-logp and ddtree are the chain.
+// With one child per node, accum-logp and ddtree are the chain.
 func TestShapesIntersect(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		levels := genLevels(r, 6, 5)

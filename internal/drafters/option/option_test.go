@@ -55,7 +55,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Numbers of options outside the bounds that their help gives are refused, and no others are.
+// Option values outside the bounds that their help gives are refused, and no others are.
 func TestCheckGoesByHelp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := struct {

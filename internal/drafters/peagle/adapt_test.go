@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a head learns from is what it drafted with.
+// A head learns from the same rows that it drafted with.
 func TestReplays(t *testing.T) {
 	m := OpenTarget(t, 4096)
 	Replays(t, m.Config.Hidden, 100, func(r *rapid.T) learn.Learner {
@@ -27,7 +27,7 @@ func TestReplays(t *testing.T) {
 func TestLearns(t *testing.T) {
 	m := OpenTarget(t, 4096)
 	n := head(t, m, 0)
-	// its output is not all that the target says, or its last part is small
+	// its output lacks some of the target's tokens, or its last part is small
 	for seed := uint64(1); n.Base.Tokens != nil || n.FFN < 48 || n.Layers > 1; seed++ {
 		n = head(t, m, seed)
 	}
@@ -41,10 +41,10 @@ func TestExports(t *testing.T) {
 		seed := rapid.Uint64Range(0, 60).Draw(r, "head")
 		kind := rapid.SampledFrom([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0}).Draw(r, "type")
 		c := synthetic.Config[peagle.Config](rand.New(rand.NewPCG(seed, 2)), "", m.Config, kind)
-		c.Rope.Neighbours = c.Arch == "llama" // as files have it: another order is other bits
+		c.Rope.Neighbours = c.Arch == "llama" // the order that files have: another order gives other bits
 		n := Must(peagle.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed), &m.Network))(r)
 		o := genOptions(r, n)
-		o.List = shortlist.Options{} // which is of the head as it was opened
+		o.List = shortlist.Options{} // a shortlist is made from the head as it was opened
 		drafter := func(n *peagle.Network) learn.Learner { return newDrafter(r, o, n, m).(learn.Learner) }
 		return drafter(n), func(path string) learn.Learner {
 			return drafter(Must(peagle.Open(registry.Head{Name: path}, As(m)))(r))

@@ -32,8 +32,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The published forms, with small numbers in place of theirs: vLLM's speculators, with embeddings
-// of the head's own, and the folders that vLLM reads without them.
+// The published forms, but with small numbers: vLLM's speculators, with the head's own embeddings,
+// and the folders that vLLM reads without them.
 const (
 	speculators = `{"architectures": ["PEagleSpeculator"], "speculators_model_type": "peagle", "speculators_version": "0.5.0", "draft_vocab_size": 6,
 		"target_hidden_size": null, "norm_before_residual": false, "norm_before_fc": false, "fc_norm": false, "norm_output": false,
@@ -49,7 +49,7 @@ const (
 		"eagle_aux_hidden_state_layer_ids": [2, 6, 9], "pard_token": 5}`
 )
 
-// shapes of the tensors of such a folder, by the names that PyTorch's modules give them.
+// shapes returns the tensors of such a folder, by the names of PyTorch's modules.
 func shapes() map[string][]int {
 	list := map[string][]int{"mask_hidden": {1, 1, 24}, "embed_tokens.weight": {20, 8}, "fc.weight": {8, 24},
 		"norm.weight": {8}, "lm_head.weight": {6, 8},
@@ -68,8 +68,7 @@ func shapes() map[string][]int {
 	return list
 }
 
-// folder writes a config.json, some of its fields changed (a nil deletes one), and tensors of
-// zeros.
+// folder writes a config.json with some fields changed (a nil deletes one), and tensors of zeros.
 func folder(t testing.TB, config string, change map[string]any, list map[string][]int) string {
 	t.Helper()
 	var m map[string]any
@@ -101,7 +100,7 @@ func folder(t testing.TB, config string, change map[string]any, list map[string]
 	return dir
 }
 
-// published is what those folders say.
+// published returns the shape that those folders describe.
 func published(change func(c *peagle.Config)) peagle.Config {
 	layer := model.Config{Arch: "llama", Vocab: 20, Hidden: 8, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 4, FFN: 24,
 		Context: 2048, NormEps: 1e-5,
@@ -186,11 +185,11 @@ func TestRefusedFolders(t *testing.T) {
 	}
 }
 
-// What is written has the names and shapes that vLLM's speculators look for, and no others.
+// Written folders have the names and shapes that vLLM's speculators look for, and no others.
 func TestNames(t *testing.T) {
 	c := published(func(*peagle.Config) {})
 	tokens := []int32{0, 1, 3, 7, 12, 19}
-	weights := Must(synthetic.Tensors(&c, tensor.F32, 5))(t) // with embeddings of its own
+	weights := Must(synthetic.Tensors(&c, tensor.F32, 5))(t) // with its own embeddings
 	dir := t.TempDir()
 	target := model.Config{Arch: "llama", Name: "target", Vocab: 20, Hidden: 8, Layers: 12, Heads: 2, KVHeads: 1,
 		HeadDim: 4, FFN: 24, Context: 64, NormEps: 1e-5,
@@ -225,7 +224,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A head in any form is the head that was written, to the bit of its weights.
+// A head read from any form has the weights that were written, to the bit.
 func TestForms(t *testing.T) {
 	m := OpenTarget(t, 400)
 	dir := t.TempDir()
@@ -253,7 +252,7 @@ func TestForms(t *testing.T) {
 			if !cmp.Equal(got, c) || !slices.Equal(f.Tokens, tokens) {
 				r.Fatalf("%s: %s", name, cmp.Diff(c, got))
 			}
-			if name == vllm { // a file has rows of llama layers in another order
+			if name == vllm { // a file stores rows of llama layers in another order
 				for _, w := range f.Weights {
 					i := slices.IndexFunc(weights, func(x tensor.Tensor) bool { return x.Name == w.Name })
 					if same, err := reshape.Equal(Must(w.ReadAll())(r), weights[i]); !same || err != nil {
@@ -266,14 +265,13 @@ func TestForms(t *testing.T) {
 	})
 }
 
-// The drafters take the first head of their method, or the file they are given, and say what does
-// not fit.
+// The drafters open the first head of their method, or the given file, and say what does not fit.
 func TestFamilies(t *testing.T) {
 	m := OpenTarget(t, 400)
 	dir := t.TempDir()
 	target := As(m)
 	target.Shared = new(registry.Shared)
-	for i, masks := range []bool{true, false, true, false} { // each is known by its taps
+	for i, masks := range []bool{true, false, true, false} { // they are distinguished by their taps
 		c := synthetic.Config[peagle.Config](rand.New(rand.NewPCG(uint64(i), 0)),
 			map[bool]string{true: "parallelspec", false: "peagle"}[masks], m.Config, tensor.F32)
 		c.Taps, c.DraftVocab = make([]int, i+1), c.Vocab
@@ -316,8 +314,8 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// Whatever config.json says, reading it ends in an error that names the folder or in a shape that
-// its tensors have.
+// Whatever config.json says, reading it ends in an error that names the folder, or in a shape that
+// matches its tensors.
 func FuzzConfig(f *testing.F) {
 	dir := folder(f, speculators, nil, shapes())
 	f.Add([]byte(speculators))
@@ -338,7 +336,7 @@ func FuzzConfig(f *testing.F) {
 	})
 }
 
-// A GGUF file that says more or less than such heads have is refused.
+// A GGUF file with more or fewer keys or tensors than such heads have is refused.
 func TestRefusedFiles(t *testing.T) {
 	c := published(func(c *peagle.Config) { c.Masks = 3 })
 	name := filepath.Join(t.TempDir(), "head.gguf")

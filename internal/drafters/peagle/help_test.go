@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// head is a random head for a target, of random shape.
+// head returns a random head for a target, of random shape.
 func head(t Fataler, m *model.Model, seed uint64) *peagle.Network {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -27,7 +27,7 @@ func genHead(r *rapid.T, m *model.Model) *peagle.Network {
 	return head(r, m, rapid.Uint64Range(0, 60).Draw(r, "head"))
 }
 
-// genOptions draws a tree, over a shortlist or not.
+// genOptions draws a tree, with or without a shortlist.
 func genOptions(r *rapid.T, n *peagle.Network) peagle.Options {
 	o := peagle.Options{
 		Tree: rapid.SampledFrom([]string{onepass.DDTree, onepass.DDTree, onepass.AccumLogP, onepass.Chain}).Draw(r,

@@ -14,10 +14,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a sequence is proposed does not depend on how its context came about, to the bit: in chunks
-// of a prompt or at once, by rounds that accept any number of nodes, with or without proposals
-// between them, among other sequences or alone; and from where rows came without a pass, on nothing
-// before them but their number. The head's window may be shorter than the text.
+// A sequence's proposals do not depend on how its context came about, to the bit: on chunks of the
+// prompt, on how many nodes each round accepts, on proposals in between, or on other sequences.
+// After rows that came without a pass, they depend on nothing before except the number of those
+// rows. The head's window may be shorter than the text.
 func TestContextIsItsText(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -61,7 +61,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// Trees keep to what was asked for, to the levels that pay, and to the draft vocabulary.
+// Trees keep to the request, to the levels that pay, and to the draft vocabulary.
 func TestTreesKeepToTheRequest(t *testing.T) {
 	m := OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -82,7 +82,7 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 			r.Fatalf("budget %d, depth %d: %v, %v", q.Budget, q.Depth, q.Tree, err)
 		}
 		if o.Text {
-			return // the text may go on, with any token
+			return // the text may continue the tree with any token
 		}
 		if deepest := q.Tree.MaxDepth(); deepest > n.Depths || o.Depth > 0 && deepest > o.Depth || q.Guide != nil &&
 			deepest > g.Levels {
@@ -96,8 +96,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 	})
 }
 
-// Nothing is drafted before the target has told anything, and once it has the first token of a text
-// is enough.
+// Nothing is drafted before the target has reported anything, and the first token of a text is
+// enough.
 func TestNothingIsDraftedBlindly(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 1)

@@ -26,8 +26,8 @@ import (
 )
 
 // reference computes a head in the plainest way, in float64, from a folder of vLLM's speculators by
-// the names that are used there. It is written after the description of the format, and shares no
-// code with the network.
+// the names used there. It was written from the description of the format, and shares no code with
+// the network.
 type reference struct {
 	NormBeforeResidual bool    `json:"norm_before_residual"`
 	NormBeforeFC       bool    `json:"norm_before_fc"`
@@ -65,7 +65,7 @@ func openReference(t Fataler, dir string) *reference {
 	return ref
 }
 
-// norm is RMSNorm.
+// norm computes RMSNorm.
 func (ref *reference) norm(x []float64, weight string) (y []float64) {
 	sum := 0.0
 	for _, v := range x {
@@ -77,7 +77,7 @@ func (ref *reference) norm(x []float64, weight string) (y []float64) {
 	return y
 }
 
-// linear is W·x, and a bias where there is one.
+// linear computes W·x, plus a bias if there is one.
 func (ref *reference) linear(x []float64, name string) (y []float64) {
 	w, bias := ref.tensors[name+".weight"], ref.tensors[name+".bias"]
 	for o := range len(w) / len(x) {
@@ -100,7 +100,7 @@ func add(x, y []float64) (sum []float64) {
 	return sum
 }
 
-// feature is what fc makes of the joined taps of a place, or of mask_hidden.
+// feature returns what fc makes of the joined taps of a place, or of mask_hidden.
 func (ref *reference) feature(taps []float64) []float64 {
 	if ref.NormBeforeFC {
 		taps = ref.norm(taps, "input_norm")
@@ -115,7 +115,7 @@ func (ref *reference) feature(taps []float64) []float64 {
 	return ref.linear(taps, "fc")
 }
 
-// rotate turns the pairs (i, i+dim/2) of a head's vector.
+// rotate rotates the pairs (i, i+dim/2) of a head's vector.
 func (ref *reference) rotate(x []float64, position int) []float64 {
 	y, half := slices.Clone(x), len(x)/2
 	for i := range half {
@@ -125,18 +125,18 @@ func (ref *reference) rotate(x []float64, position int) []float64 {
 	return y
 }
 
-// refRow is a row of a pass: the d-th of the block of an anchor, d = 0 being the anchor's entry.
+// refRow is a row of a pass: row d of an anchor's block, where row 0 is the anchor's entry.
 type refRow struct {
 	anchor, depth  int
 	embed, feature []float64
 }
 
-// sees is the mask of training: entries up to the anchor, and the block's rows so far.
+// sees is the mask in training: entries up to the anchor, and the block's rows so far.
 func (r *refRow) sees(k *refRow) bool {
 	return k.depth == 0 && k.anchor <= r.anchor || k.anchor == r.anchor && k.depth <= r.depth
 }
 
-// logits are those of all rows.
+// logits returns those of all rows.
 func (ref *reference) logits(rows []refRow) (out [][]float64) {
 	l := &ref.Layer
 	states := make([][]float64, len(rows))
@@ -212,9 +212,9 @@ func (ref *reference) logits(rows []refRow) (out [][]float64) {
 	return out
 }
 
-// Heads in vLLM's speculators format compute what the format's description says, to 1e-4 of the
-// largest logit: all blocks of a text in one pass, as in training, and the chain that the drafter
-// makes of the last.
+// Heads in the format of vLLM's speculators compute what the format's description says, to 1e-4 of
+// the largest logit: all blocks of a text in one pass, as in training, and the chain that the
+// drafter makes of the last one.
 func TestReference(t *testing.T) {
 	m := OpenTarget(t, 400)
 	dir := t.TempDir()

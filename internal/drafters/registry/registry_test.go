@@ -33,7 +33,7 @@ func TestRegistry(t *testing.T) {
 	if d := cmp.Diff([]option.Option{{Key: "n", Default: 7, Help: "how many"}}, options); d != "" {
 		t.Error(d)
 	}
-	// A family for tests can be used and is not listed.
+	// A family for tests can be used but is not listed.
 	Register(Family{Name: "zz-hidden", Test: true, New: func(string, Modifiers, Target) (draft.Drafter, error) {
 		return nil,
 			errors.New("found")
@@ -53,7 +53,7 @@ func TestRegistry(t *testing.T) {
 	Register(Family{Name: "zz-test"})
 }
 
-// A text comes apart at its pluses, but not at those within a path.
+// A text is split at its pluses, but not at those within a path.
 func TestSplit(t *testing.T) {
 	for text, want := range map[string][]string{
 		"eagle3":                           {"eagle3", ""},
@@ -71,7 +71,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// A family gets the modifiers that it takes, and an error lists them where another is named.
+// A family receives the modifiers that it accepts. If another one is named, an error lists them.
 func TestModifiers(t *testing.T) {
 	var got Modifiers
 	Register(Family{Name: "zz-modified", Test: true, Modifiers: []string{"text", "freq", "context"},
@@ -98,8 +98,8 @@ func TestModifiers(t *testing.T) {
 	}
 }
 
-// Auto is the target's choice, or the first of the families' choices that can be made; modifiers
-// stay.
+// Auto is the target's choice, or the first of the families' choices that can be made. Modifiers
+// are kept.
 func TestResolve(t *testing.T) {
 	made := func(ok bool) func(string, Modifiers, Target) (draft.Drafter, error) {
 		return func(string, Modifiers, Target) (draft.Drafter, error) {
@@ -126,7 +126,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// A program's family is made like grove's own, and knows the target.
+// A family of the calling program is made like grove's own, and knows the target.
 func TestFamilyOfAProgram(t *testing.T) {
 	var got draft.Target
 	draft.Register(draft.Family{Name: "zz-own", Help: "a program's",
@@ -153,7 +153,7 @@ func TestFamilyOfAProgram(t *testing.T) {
 	}
 }
 
-// A family that cannot be used is refused with the remedy.
+// A family that cannot be used is refused with an error that names the remedy.
 func TestWrongFamilies(t *testing.T) {
 	draft.Register(draft.Family{Name: "zz-nothing", Help: "a program's",
 		New: func(string, draft.Target) (draft.Drafter, error) { return nil, nil }})

@@ -16,8 +16,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// A drafter's router is the first among the files that the target was opened with, or the one it is
-// told; what is no router is passed over, and what does not fit is an error.
+// A drafter's router is the first among the files that the target was opened with, or the one
+// named. Files that are no routers are skipped; a router that does not fit is an error.
 func TestRouterOfATarget(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
@@ -31,7 +31,7 @@ func TestRouterOfATarget(t *testing.T) {
 		return h
 	}
 	good, other := file("good.gguf", vocab, hidden), file("other.gguf", vocab+1, hidden)
-	ranks := registry.Head{Name: filepath.Join(dir, "ranks.gguf")} // GGUF too, and no router
+	ranks := registry.Head{Name: filepath.Join(dir, "ranks.gguf")} // also GGUF, but no router
 	if err := shortlist.Rank(make([]int64, vocab), nil, "").WriteFile(ranks.Name); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestRouterOfATarget(t *testing.T) {
 	for name, c := range map[string]struct {
 		heads []registry.Head
 		o     shortlist.Options
-		say   string // of the error
+		say   string // part of the error
 	}{
 		"the first router":      {[]registry.Head{folder, ranks, good}, routed, ""},
 		"its contents":          {[]registry.Head{{Name: "embedded", Data: data}}, routed, ""},
@@ -80,7 +80,7 @@ func TestRouterOfATarget(t *testing.T) {
 	}
 }
 
-// Of what clients may name without end the latest are kept, beside all else.
+// Of the values that clients may name without limit, only the latest are kept, in addition to all others.
 func TestSomeAreKept(t *testing.T) {
 	var s registry.Shared
 	made := 0

@@ -23,7 +23,7 @@ func (p place) rows(tokens []int32) (r draft.Rows) {
 	return r
 }
 
-// read reads entries of a text, in passes of any size.
+// read reads entries of a text, in passes of random size.
 func read(r *rapid.T, x *sequence.Text) {
 	for x.Waiting() > 0 && rapid.IntRange(0, 5).Draw(r, "read") > 0 {
 		n := rapid.IntRange(1, min(x.Waiting(), x.Room())).Draw(r, "entries")
@@ -36,10 +36,10 @@ func read(r *rapid.T, x *sequence.Text) {
 	}
 }
 
-// A text keeps each token, with its taps, from when it is committed until it has been read, and
-// entries within its window. A text that resumes another begins where the target's rows begin, asks
-// for as many rows as a text without memory needs at most, and has as many entries as those rows
-// give at least.
+// A text keeps each token with its taps from the commit until it has been read, and keeps entries
+// within its window. A text that resumes another begins where the target's rows begin, requests at
+// most as many rows as a text without memory needs, and has at least as many entries as those rows
+// give.
 func TestText(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		o := sequence.TextOptions{
@@ -49,7 +49,7 @@ func TestText(t *testing.T) {
 		}
 		o.Ahead = o.Ahead && o.Layers > 0
 		pages := nn.Pages{Layers: 1, Heads: 1, Dim: 4, Rope: nn.NewRope(nn.Frequencies(100, 4, nil), false)}
-		verify := func(x *sequence.Text, at int) { // at least so many tokens are known
+		verify := func(x *sequence.Text, at int) { // at least at tokens are known
 			for i, token := range x.Tokens {
 				want := int(x.Tokens[0]) + i
 				late := i == len(x.Tokens)-1 && want < at-1
@@ -119,7 +119,7 @@ func TestText(t *testing.T) {
 			read(r, b)
 		}
 		has := b.Cache.Len()/o.Rows + len(b.Tokens)
-		if has > n || o.Window >= 128 && has < min(recall, n) { // smaller windows are emptied
+		if has > n || o.Window >= 128 && has < min(recall, n) { // smaller windows may have been emptied
 			r.Fatalf("%d tokens in common, %d cached, read again from %d on: the text has %d", common, n, first, has)
 		}
 		a.Close()

@@ -9,8 +9,8 @@ import (
 	"github.com/grovellm/grove/models"
 )
 
-// The embedded router is of the embedded models' vocabulary; one that names another is refused, and
-// one that names none is taken.
+// The embedded router is for the embedded models' vocabulary. A router that names another
+// vocabulary is refused, and one that names none is accepted.
 func TestRouterReadsItsVocabulary(t *testing.T) {
 	var r *RouterFile
 	for _, head := range models.Heads() {

@@ -14,8 +14,8 @@ import (
 	"github.com/grovellm/grove/internal/nn/output"
 )
 
-// Clusters are a partition, none empty, the same from any pool; and where they came to rest, each
-// token is with the centre that it is most like.
+// Clusters are a partition, none of them empty, the same from any pool. Once they are stable, each
+// token is with the centre that it is most similar to.
 func TestClusterParts(t *testing.T) {
 	pools := []*par.Pool{par.New(1), par.New(3)}
 	defer pools[0].Close()
@@ -24,7 +24,7 @@ func TestClusterParts(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		vocab, d := rapid.IntRange(1, 250).Draw(t, "vocab"), rapid.IntRange(1, 12).Draw(t, "dimensions")
 		_, w := randomHead(r, vocab, d)
-		for i := range vocab { // rows that are equal or nothing
+		for i := range vocab { // rows that are equal or zero
 			switch r.IntN(8) {
 			case 0:
 				clear(w.Row(i))
@@ -78,7 +78,7 @@ func TestClusterParts(t *testing.T) {
 		for c, members := range clusters {
 			for _, token := range members {
 				if len(members) == 1 {
-					continue // one that was put there to fill it may be like another, too
+					continue // one that was put there to fill it may be more similar to another
 				}
 				for other := range clusters {
 					if own, there := dot(unit(token), centers.Row(c)), dot(unit(token),
@@ -91,7 +91,7 @@ func TestClusterParts(t *testing.T) {
 	})
 }
 
-// headOf is a head of the weights given.
+// headOf returns a head with the given weights.
 func headOf(w nn.Mat) *Head {
 	m, err := gemm.New(gemm.F32, w.Rows, w.Cols)
 	if err != nil {
@@ -126,7 +126,7 @@ func TestClusterFindsPlanted(t *testing.T) {
 			direction.Data[i] = float32(r.NormFloat64())
 		}
 		for c := range m {
-			for range 1 + r.IntN(startTokens) { // no more than the start looks at
+			for range 1 + r.IntN(startTokens) { // no more than the start considers
 				length := float32(0.1 + 10*r.Float64())
 				for i := range d {
 					rows = append(rows, length*direction.Row(c)[i])
@@ -151,8 +151,8 @@ func TestClusterFindsPlanted(t *testing.T) {
 	})
 }
 
-// What all rows have in common makes no difference to a softmax, nor to clusters of a size; and a norm's
-// weights act as if they were the rows'.
+// What all rows have in common makes no difference to a softmax, nor to clusters of a given size. A
+// norm's weights act as if they were applied to the rows.
 func TestClustersOfTheSoftmax(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
@@ -185,8 +185,8 @@ func TestClustersOfTheSoftmax(t *testing.T) {
 	})
 }
 
-// Clusters of a size are a partition into clusters of that size, but one; the same from any pool;
-// and tokens of two directions that fill two clusters are told apart.
+// Clusters of a given size are a partition in which all clusters but one have that size, the same
+// from any pool. Tokens of two directions that fill two clusters are separated.
 func TestClustersOfASize(t *testing.T) {
 	pools := []*par.Pool{par.New(1), par.New(3)}
 	defer pools[0].Close()

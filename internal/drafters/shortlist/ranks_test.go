@@ -27,8 +27,8 @@ func embedded(t testing.TB) *tokenizer.Tokenizer {
 	return tok
 }
 
-// Ranks are every token once: the special ones first, whatever their frequency, then the others by
-// it.
+// Ranks have every token once: first the special ones, whatever their frequency, then the others by
+// frequency.
 func TestRanksOrder(t *testing.T) {
 	tok := embedded(t)
 	rapid.Check(t, func(t *rapid.T) {

@@ -27,7 +27,7 @@ func (w routerWeights) Table(name string, _, _ int) (nn.Table, error) {
 	return nil, fmt.Errorf("no table %s", name)
 }
 
-// randomRouter is one of random weights.
+// randomRouter returns a router with random weights.
 func randomRouter(r *rand.Rand, pool *par.Pool, c RouterConfig) (*Router, *autograd.Params) {
 	params := autograd.NewParams(gemm.F32)
 	router, err := NewRouter(c, routerWeights{params})
@@ -43,9 +43,9 @@ func randomRouter(r *rand.Rand, pool *par.Pool, c RouterConfig) (*Router, *autog
 	return router, params
 }
 
-// A routed list is what is always listed, what came up in the text last and the clusters with the
-// highest scores for any row of the step, or for its own row alone, as many as their budget: whole,
-// no token twice, and nothing else. It is the same beside a pass, and the logits are the head's.
+// A routed list has the tokens that are always listed, those that came up last in the text, and the clusters
+// with the highest scores for any row of the step (or only for its own row), as many as the budget: whole,
+// no token twice, and nothing else. It is the same during a pass, and the logits are the head's.
 func TestRoutedListsTheBestClusters(t *testing.T) {
 	pool := par.New(2)
 	defer pool.Close()
@@ -88,7 +88,7 @@ func TestRoutedListsTheBestClusters(t *testing.T) {
 					}
 					queries, texts = append(queries, q), append(texts, text)
 					if !o.PositionAware {
-						step = 1 + r.IntN(8) // a budget for all
+						step = 1 + r.IntN(8) // one budget for all
 					}
 				}
 			}
@@ -168,7 +168,7 @@ func TestRoutedListsTheBestClusters(t *testing.T) {
 	})
 }
 
-// Once its memory has grown a router allocates nothing.
+// Once its memory has grown, a router allocates nothing.
 func TestRoutedAllocatesNothing(t *testing.T) {
 	pool := par.New(2)
 	defer pool.Close()
@@ -205,7 +205,7 @@ func TestRoutedAllocatesNothing(t *testing.T) {
 			d.Choose(queries, lists)
 		}
 	}
-	for range 200 { // until the longest lists there can be have been laid
+	for range 200 { // until the longest possible lists have been laid out
 		round()
 	}
 	if n := testing.AllocsPerRun(20, round); n != 0 {
@@ -221,7 +221,7 @@ func widen(x []float32) []float64 {
 	return w
 }
 
-// Under a tape the router's scores have gradients by all its parameters: what training needs.
+// Under a tape, the router's scores have gradients with respect to all its parameters, as training needs.
 func TestRouterTrains(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()

@@ -33,14 +33,14 @@ func load(path string, pool *par.Pool) (*shortlist.RouterFile, *shortlist.Routin
 	return r, routing, err
 }
 
-// A router comes out of its file as it went in, and lists every token of the vocabulary where it
-// lists all clusters.
+// A router comes back unchanged from its file, and if it lists all clusters, it lists every token
+// of the vocabulary.
 func TestRouterFiles(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
 	dir := t.TempDir()
 	kinds := []tensor.Type{tensor.F32, tensor.BF16, tensor.Q8_0}
-	for seed := range uint64(12) { // each writes files, which takes a while
+	for seed := range uint64(12) { // few seeds, since each writes files, which takes a while
 		rng := rand.New(rand.NewPCG(seed, 1))
 		vocab := 1 + rng.IntN(300)
 		hidden := 32
@@ -82,7 +82,7 @@ func TestRouterFiles(t *testing.T) {
 			t.Fatalf("all clusters list %d tokens of %d", lists[0].Count(), vocab)
 		}
 
-		// What is written again is the same file.
+		// Writing it again gives the same file.
 		g, err := gguf.Open(path)
 		if err != nil {
 			t.Fatal(err)

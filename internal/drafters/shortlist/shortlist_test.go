@@ -16,7 +16,7 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// randomHead is a head of random weights in f32, and the weights.
+// randomHead returns a head with random weights in f32, and the weights.
 func randomHead(r *rand.Rand, vocab, d int) (*Head, nn.Mat) {
 	m := nn.NewMat(vocab, d)
 	for i := range m.Data {
@@ -33,7 +33,7 @@ func randomRanks(r *rand.Rand, vocab int) *Ranks {
 	return ranks
 }
 
-// listed is a list's tokens, without those that are none; they must differ.
+// listed returns a list's actual tokens, which must all differ.
 func listed(t *rapid.T, l *List) map[int32]bool {
 	set := map[int32]bool{}
 	for _, token := range l.Tokens() {
@@ -47,8 +47,8 @@ func listed(t *rapid.T, l *List) map[int32]bool {
 	return set
 }
 
-// Frequent lists hold the tokens of highest rank, as many as the step's budget and those that are
-// kept, up to a whole panel more; each step's list is part of the one before.
+// Frequent lists have the tokens of highest rank: as many as the step's budget and the kept tokens,
+// rounded up to at most a whole panel more. Each step's list is part of the previous one's.
 func TestFrequentListsByRank(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
@@ -86,7 +86,7 @@ func TestFrequentListsByRank(t *testing.T) {
 	})
 }
 
-// A context list is the core and the tokens that came up last, whatever came up, and its rows are
+// A context list has the core and the tokens that came up last, whatever came up, and its rows are
 // the head's.
 func TestContextListsWhatCameUp(t *testing.T) {
 	pool := par.New(1)
@@ -126,7 +126,7 @@ func TestContextListsWhatCameUp(t *testing.T) {
 				} else {
 					tokens := make([]int32, r.IntN(60))
 					for i := range tokens {
-						tokens[i] = r.Int32N(int32(vocab + 2)) // a target may know more tokens
+						tokens[i] = r.Int32N(int32(vocab + 2)) // a target may have more tokens
 					}
 					s.Commit(tokens)
 					text = append(text, tokens...)

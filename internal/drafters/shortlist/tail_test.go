@@ -13,8 +13,8 @@ import (
 	"github.com/grovellm/grove/internal/nn/output"
 )
 
-// The tail's numbers are the mean and, where it has a column for every dimension, the variance of
-// the logits; equal rows are summed exactly.
+// The tail's numbers are the mean and, if it has a column for every dimension, the variance of the
+// logits. Equal rows are summed exactly.
 func TestTailSumsUp(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
@@ -44,7 +44,7 @@ func TestTailSumsUp(t *testing.T) {
 		}
 		l := new(List)
 		l.end(tail, 0)
-		// In a matrix as wide as the longest of several lists, a row ends with numbers of no list.
+		// In a matrix as wide as the longest of several lists, a row ends with numbers that belong to no list.
 		h, dst := nn.NewMat(1, d), nn.NewMat(1, l.Width()+rapid.IntRange(0, 3).Draw(t, "more"))
 		for i := range dst.Data {
 			dst.Data[i] = 10
@@ -98,9 +98,9 @@ func TestTailSumsUp(t *testing.T) {
 	})
 }
 
-// On normal logits of a variance that an output head gives, the estimate is too large by what wider
-// tails would add, at every temperature of use, and nothing like the mean's or the largest token's
-// error.
+// For normal logits with the variance of an output head's, the estimate is too large by what
+// heavier tails would add, at every usual temperature. Estimates from only the mean or the largest
+// token are far worse.
 func TestTailEstimatesMass(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, deviation := range []float64{0.5, 1, 1.6} {
@@ -119,7 +119,7 @@ func TestTailEstimatesMass(t *testing.T) {
 	}
 }
 
-// And where the likeliest are listed, of what is left.
+// If the likeliest tokens are listed, the same holds for the rest.
 func TestTailBelowTheLikeliest(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, deviation := range []float64{0.5, 1, 1.6, 2.5} {
@@ -128,7 +128,7 @@ func TestTailBelowTheLikeliest(t *testing.T) {
 				const n = 10000
 				logits := make([]float64, n)
 				for i := range logits {
-					logits[i] = deviation * math.Sqrt(2*fatness) * r.NormFloat64() // as fat as the tail takes them for
+					logits[i] = deviation * math.Sqrt(2*fatness) * r.NormFloat64() // with tails as heavy as the tail assumes
 				}
 				slices.Sort(logits)
 				exact := math.Inf(-1)
@@ -145,7 +145,7 @@ func TestTailBelowTheLikeliest(t *testing.T) {
 	}
 }
 
-// logAdd is log(exp(a) + exp(b)).
+// logAdd returns log(exp(a) + exp(b)).
 func logAdd(a, b float64) float64 {
 	if a < b {
 		a, b = b, a

@@ -13,9 +13,9 @@ import (
 	"github.com/grovellm/grove/internal/nn/output"
 )
 
-// A sequence's own rows are of the tokens that came up last, as many as there are rows, each once.
-// When what is stale has been filled they are the head's rows, however often that was put off or
-// left half done.
+// A sequence's own rows are for the tokens that came up last, as many as there are rows, each once.
+// When the stale rows have been filled, they are the head's rows, however often that was postponed
+// or left unfinished.
 func TestOwnRowsAreTheLatestTokens(t *testing.T) {
 	pool := par.New(2)
 	defer pool.Close()
@@ -37,7 +37,7 @@ func TestOwnRowsAreTheLatestTokens(t *testing.T) {
 			switch rapid.IntRange(0, 3).Draw(t, "then") {
 			case 0:
 				pool.Run(o.fills(), o)
-			case 1: // a pass that was cancelled, and one that was cut short
+			case 1: // a pass that was cancelled, or interrupted
 				if n := o.fills(); n > 0 {
 					o.Do(0, r.IntN(n))
 				}

@@ -1,5 +1,5 @@
 // Paper 001 §3: what a shortlist costs in acceptance. Lemma 1, Lemma 2 and Theorem A are claims
-// about all distributions, so they are held against generated ones.
+// about all distributions, so they are checked against generated ones.
 
 package shortlist
 
@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// distribution draws one over n tokens: from nearly uniform to nearly certain, with zeros and ties.
+// distribution draws a distribution over n tokens: from nearly uniform to nearly certain, with zeros and ties.
 func distribution(t *rapid.T, n int, label string) []float64 {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, label), 4))
 	spread := rapid.SampledFrom([]float64{0, 0.1, 1, 5, 30}).Draw(t, label+" spread")
@@ -54,7 +54,7 @@ func mass(p []float64, subset []int) (sum float64) {
 	return sum
 }
 
-// onto is p on a subset of the tokens, normalised there; on all of them alike where p has nothing.
+// onto returns p restricted to some of the tokens and normalised, or uniform if p is zero there.
 func onto(p []float64, subset []int) []float64 {
 	q := make([]float64, len(p))
 	m := mass(p, subset)
@@ -67,7 +67,7 @@ func onto(p []float64, subset []int) []float64 {
 	return q
 }
 
-// top is the k largest of p, of equal ones the first.
+// top returns the k largest of p, the first of equal ones.
 func top(p []float64, k int) []int {
 	order := make([]int, len(p))
 	for i := range order {
@@ -87,8 +87,8 @@ func top(p []float64, k int) []int {
 
 const slack = 1e-12
 
-// Lemma 1: drafts from a subset are accepted at most as often as the target puts mass there, and
-// the target normalised on the subset reaches it.
+// Lemma 1: drafts from a subset are accepted at most as often as the target's mass there, and the
+// target normalised on the subset reaches this bound.
 func TestLemma1(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 60).Draw(t, "tokens")
@@ -131,8 +131,8 @@ func TestLemma2(t *testing.T) {
 }
 
 // Theorem A: over any contexts, each with its likeliest tokens, acceptance is at least that of one
-// subset for all; more, if in a context whose likeliest tokens are those alone the subset is
-// another. And with it the tokens of a verification.
+// subset for all; it is greater if in some context the likeliest tokens are unique and the subset
+// differs from them. The same holds for the tokens of a verification.
 func TestTheoremA(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(t, "tokens")
@@ -143,8 +143,8 @@ func TestTheoremA(t *testing.T) {
 		for range contexts {
 			ps = append(ps, distribution(t, n, "target"))
 		}
-		// The static subset: any, or the best there is for all contexts, which is the likeliest of
-		// their mixture.
+		// The static subset: a random one, or the best one for all contexts, which is the likeliest
+		// tokens of their mixture.
 		static := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "subset"), 6)).Perm(n)[:k]
 		if rapid.Bool().Draw(t, "best") {
 			mixture := make([]float64, n)
@@ -164,7 +164,7 @@ func TestTheoremA(t *testing.T) {
 			dynamic += weights[c] * acceptance(p, onto(p, own))
 			fixed += weights[c] * acceptance(p, onto(p, static))
 			if k < n && !slices.Equal(slices.Sorted(slices.Values(own)), slices.Sorted(slices.Values(static))) {
-				strict += weights[c] * (p[order[k-1]] - p[order[k]]) // what one exchange loses at least
+				strict += weights[c] * (p[order[k-1]] - p[order[k]]) // the least that one exchange loses
 			}
 		}
 		if dynamic < fixed+strict-slack {
@@ -179,8 +179,8 @@ func TestTheoremA(t *testing.T) {
 	})
 }
 
-// perVerification is Ω(α, γ): tokens committed per verification of γ drafted ones, each accepted
-// with probability α.
+// perVerification is Ω(α, γ): the tokens committed per verification of γ drafted ones, each
+// accepted with probability α.
 func perVerification(accept float64, length int) (sum float64) {
 	power := 1.0
 	for range length + 1 {
@@ -190,9 +190,9 @@ func perVerification(accept float64, length int) (sum float64) {
 	return sum
 }
 
-// No list of grove's can be above the oracle: the mass that any method lists is at most that of as
-// many of the likeliest tokens, and the measured share of a frequency list is what its ranks say on
-// the text they were counted in.
+// None of grove's lists can exceed the oracle: the mass that any method lists is at most that of
+// equally many of the likeliest tokens. The measured share of a frequency list is what its ranks
+// say on the text in which they were counted.
 func TestFrequencyAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 80).Draw(t, "tokens")

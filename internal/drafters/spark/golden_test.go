@@ -21,9 +21,9 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Published layouts of each kind compute here what the reference does along a path
-// (testdata/golden.py): the block's rows, the correction of each row by the tokens before, and
-// DSpark's confidence; also from the GGUF files and folders that grove makes of them, which have the published tensors.
+// Published layouts of each kind compute here what the reference does along a path (testdata/golden.py):
+// the block's rows, the correction of each row by the tokens before it, and DSpark's confidence. So do
+// the GGUF files and folders that grove makes of them, which have the published tensors.
 func TestAsReference(t *testing.T) {
 	for name, variant := range map[string]string{"vanilla": dspark, "gated": dspark, "rnn": dspark, "not-anchor": dspark,
 		"deepspec": dspark, "dflash2": dflash2, "domino": domino, "domino-shifted": domino} {

@@ -21,7 +21,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// head is a random head for a target.
+// head returns a random head for a target.
 func head(t Fataler, m *model.Model, drafter string, seed uint64) *spark.Network {
 	t.Helper()
 	c := synthetic.Config[spark.Config](rand.New(rand.NewPCG(seed, 1)), drafter, m.Config, tensor.F32)
@@ -33,7 +33,7 @@ func newDrafter(t Fataler, o spark.Options, n *spark.Network, m *model.Model) dr
 	return Must(spark.New(o, n, As(m)))(t)
 }
 
-// A batch decodes to the tokens of each text alone and plainly, with trees of every kind of head.
+// A batch decodes to the same tokens as each text alone and without drafting, with trees of every kind of head.
 func TestSameTokens(t *testing.T) {
 	m := OpenTarget(t, 400)
 	var cases []Case
@@ -50,7 +50,7 @@ func TestSameTokens(t *testing.T) {
 	SameTokens(t, m, cases)
 }
 
-// A chain is the first path of the tree: both follow the scores after the tokens before.
+// A chain is the first path of the tree: both depend on the scores after the tokens before.
 func TestChainIsTheFirstPath(t *testing.T) {
 	m := OpenTarget(t, 400)
 	for _, name := range []string{"dspark", "dflash2", "domino"} {
@@ -80,8 +80,8 @@ func TestChainIsTheFirstPath(t *testing.T) {
 	}
 }
 
-// Heads come back from GGUF files as they were, under their drafters' names; what a folder may say
-// that is not built here is refused by its name.
+// Heads come back unchanged from GGUF files, under their drafters' names. What a folder may have
+// but grove does not implement is refused by name.
 func TestFiles(t *testing.T) {
 	m, _ := FileTarget(t)
 	for _, name := range []string{"dspark", "dflash2", "domino"} {

@@ -10,14 +10,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a head learns from is what it drafted with; deeper than the first place it depends on which
-// block drafted the path.
+// A head learns from the same rows that it drafted with. Deeper than the first place, this depends
+// on which block drafted the path.
 func TestReplays(t *testing.T) {
 	m := drafttest.OpenTarget(t, 4096)
 	drafttest.Replays(t, m.Config.Hidden, 0, func(r *rapid.T) learn.Learner {
 		n := genHead(r, m)
 		o := genOptions(r, n)
-		o.List.Method, o.Cached = "", 0 // replays are as the head was trained
+		o.List.Method, o.Cached = "", 0 // replays compute what the head was trained on
 		return newDrafter(r, o, n, m).(learn.Learner)
 	})
 }
@@ -35,8 +35,8 @@ func TestExports(t *testing.T) {
 	drafttest.Exports(t, m.Config.Hidden, func(r *rapid.T) (learn.Learner, func(string) learn.Learner) {
 		n := genHead(r, m)
 		o := genOptions(r, n)
-		o.Text = false     // else trees go by the rounds before
-		o.List.Method = "" // a shortlist is made for the head that a drafter begins with
+		o.Text = false     // otherwise trees depend on earlier rounds
+		o.List.Method = "" // a shortlist is made from the head that a drafter starts with
 		drafter := func(n *specblock.Network) learn.Learner { return newDrafter(r, o, n, m).(learn.Learner) }
 		return drafter(n), func(path string) learn.Learner {
 			return drafter(drafttest.Must(specblock.Open(registry.Head{Name: path}, drafttest.As(m)))(r))

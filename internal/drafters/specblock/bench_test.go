@@ -17,8 +17,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// BenchmarkRound is a round of drafting, three tokens accepted, with heads and a vocabulary of the
-// size of the embedded ones.
+// BenchmarkRound times a round of drafting in which three tokens are accepted, with heads and a
+// vocabulary of the size of the embedded ones.
 func BenchmarkRound(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "target.gguf")
 	shape := synth.Shape{

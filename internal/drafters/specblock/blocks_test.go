@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// smallHead is a random head of K slots, with a rank head so wide.
+// smallHead returns a random head of k slots, with a rank head of rank numbers.
 func smallHead(t drafttest.Fataler, m *model.Model, k, rank int, seed uint64) *Network {
 	c := Config{
 		Config: m.Config, Block: k, RankWidth: rank, Shift: seed%2 == 0, Broadcast: seed%3 > 0,
@@ -28,10 +28,10 @@ func smallHead(t drafttest.Fataler, m *model.Model, k, rank int, seed uint64) *N
 	return drafttest.Must(NewNetwork(c, &synthetic.Weights{Type: tensor.F32, Seed: seed}, nil, &m.Network))(t)
 }
 
-// alone computes the block of a proposal that a row belongs to, with nothing but the blocks that it
-// descends from beside it, and returns its logits.
+// alone computes the block of a proposal that a row belongs to, together with only the blocks that
+// it descends from, and returns its logits.
 func alone(n *Network, s *state, text []int32, taps func(at int) []float32, of *row) nn.Mat {
-	var way []int // layout rows that blocks start from, the last first
+	var way []int // layout rows from which blocks start, the last one first
 	first := int(of.at - of.slot)
 	at := first
 	for at >= (s.take-1)*s.d.cached+n.Block {
@@ -67,7 +67,7 @@ func alone(n *Network, s *state, text []int32, taps func(at int) []float32, of *
 	start := from - n.Block
 	for i := len(way) - 1; i >= 0; i-- {
 		row := start + int(s.layout.Slot[way[i]])
-		next := first // of the block that starts there, in the proposal
+		next := first // first row of the block that starts there in the proposal
 		if i > 0 {
 			next = way[i-1] - int(s.layout.Slot[way[i-1]])
 		}
@@ -84,9 +84,9 @@ func alone(n *Network, s *state, text []int32, taps func(at int) []float32, of *
 	return out
 }
 
-// What the blocks of a proposal predict does not depend on the blocks beside them, nor on the
-// rounds before, to the bit; and with +text below every node of the tree speaks the block that
-// starts there, or the nearest above it.
+// The predictions of a proposal's blocks do not depend on other blocks, nor on earlier rounds, to
+// the bit. With +text, what follows a node of the tree is predicted by the block that starts there,
+// or by the nearest one above.
 func TestBlocksOfAProposal(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -155,8 +155,7 @@ func TestBlocksOfAProposal(t *testing.T) {
 	})
 }
 
-// Text that repeats itself is drafted on beyond the head's blocks, where the head has no opinion of
-// its own.
+// Repetitive text is drafted beyond the head's blocks, where the head predicts nothing.
 func TestTreesGoOnWithTheText(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	for seed := range uint64(6) {

@@ -25,7 +25,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// computed is what a head makes of a text of two entries: logits, and the rank head's scores.
+// computed returns a head's results for a text of two entries: logits, and the rank head's scores.
 func computed(n *specblock.Network, m *model.Model) []float32 {
 	e, rng := nn.NewExec(m.Pool()), rand.New(rand.NewPCG(1, 1))
 	mat := func(rows, cols int) nn.Mat {
@@ -59,7 +59,7 @@ func computed(n *specblock.Network, m *model.Model) []float32 {
 	return append(out.Data, rank.Data...)
 }
 
-// apart is how far numbers are apart, relative to the largest.
+// apart returns how far numbers differ, relative to the largest.
 func apart(a, b []float32) float64 {
 	if len(a) != len(b) {
 		return math.Inf(1)
@@ -89,8 +89,8 @@ func write(t testing.TB, c *specblock.Config, vocabulary *gguf.File, kind tensor
 	return map[string]registry.Head{"file": {Name: file}, "data": {Name: "embedded", Data: data}, "folder": {Name: folder}}
 }
 
-// A head comes back from a file of any type and from a folder as it was: its shape, its tokens, and
-// to the bit what it computes.
+// A head comes back unchanged from a file of any type and from a folder: its shape, its tokens and,
+// to the bit, its results.
 func TestFilesRoundTrip(t *testing.T) {
 	m, vocabulary := drafttest.FileTarget(t)
 	for seed := range uint64(12) {
@@ -110,7 +110,7 @@ func TestFilesRoundTrip(t *testing.T) {
 			}
 			expect := c
 			if form == "folder" {
-				expect.Name = "" // which folders do not say
+				expect.Name = "" // folders do not have it
 				expect.Shift = c.Shift && c.Layers > 1
 			}
 			if d := cmp.Diff(expect, got); d != "" {
@@ -124,7 +124,7 @@ func TestFilesRoundTrip(t *testing.T) {
 				t.Errorf("%s: the draft vocabulary came back otherwise", form)
 			}
 			most := 0.0
-			if form == "folder" && kind != tensor.F32 { // F32 there: the same numbers, multiplied otherwise
+			if form == "folder" && kind != tensor.F32 { // F32 there: the same numbers, but multiplied in another way
 				most = 0.05
 			}
 			if d := apart(computed(head, m), want); d > most {
@@ -134,8 +134,8 @@ func TestFilesRoundTrip(t *testing.T) {
 	}
 }
 
-// A folder as the release has it: its names, its config.json, and the draft vocabulary in a file of
-// PyTorch's own.
+// A folder as released: its names, its config.json, and the draft vocabulary in a separate PyTorch
+// file.
 func TestReleasedFolder(t *testing.T) {
 	c := specblock.Config{Config: model.Config{Arch: "llama", Vocab: 5, Hidden: 8, Layers: 2, Heads: 2, KVHeads: 1,
 		HeadDim: 4, FFN: 24, Context: 2048, NormEps: 1e-5,
@@ -220,8 +220,8 @@ func TestReleasedFolder(t *testing.T) {
 	}
 }
 
-// A head that is not for the target is refused, saying what differs; so are files and weights of
-// other kinds.
+// A head that does not fit the target is refused with an error that says what differs; so are files
+// and weights of other kinds.
 func TestRefusedHeads(t *testing.T) {
 	m, vocabulary := drafttest.FileTarget(t)
 	good := synthetic.Config[specblock.Config](rand.New(rand.NewPCG(3, 3)), "", m.Config, tensor.F32)

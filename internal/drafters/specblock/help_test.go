@@ -16,7 +16,7 @@ import (
 
 const vocab = drafttest.Vocab
 
-// head is a random head for a target, of random shape.
+// head returns a random head for a target, of random shape.
 func head(t drafttest.Fataler, m *model.Model, seed uint64) *specblock.Network {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -56,7 +56,7 @@ func newDrafter(t drafttest.Fataler, o specblock.Options, n *specblock.Network, 
 	return d
 }
 
-// best is the drafter that auto takes.
+// best has the options of the drafter that auto chooses.
 var best = specblock.Options{Blocks: 3, Widths: "2/4/6/4", Starts: 2, Cached: 1, Nodes: 60,
 	Modifiers: registry.Modifiers{Text: true}}
 

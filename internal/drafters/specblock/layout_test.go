@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The mask of the paper's figure 3, row by row: a slot of an entry sees all
-// slots of the entries before, and its own up to itself. A row of a later block sees what the row
-// that it started from sees, and its own block up to itself.
+// The mask of the paper's figure 3, row by row: a slot of an entry sees all slots of earlier
+// entries, and its own entry's up to itself. A row of a later block sees what the row from which
+// its block started sees, and its own block up to itself.
 func TestWhatRowsSee(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		c := specblock.Config{Config: model.Config{Vocab: 50}, Block: rapid.IntRange(1, 5).Draw(t, "block"),
@@ -23,10 +23,10 @@ func TestWhatRowsSee(t *testing.T) {
 		c.Text(&l, before, text)
 		type block struct {
 			first, rows int
-			from        int // row that it starts from; -1: an entry of text
+			from        int // row from which it starts; -1: an entry of text
 		}
 		var blocks []block
-		of := map[int]int{} // block of each row
+		of := map[int]int{} // the block of each row
 		for i := range text {
 			blocks = append(blocks, block{i * k, k, -1})
 		}

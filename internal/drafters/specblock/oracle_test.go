@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// oracle is a head over a text, with no drafter around it.
+// oracle is a head over a text, without a drafter.
 type oracle struct {
 	n      *specblock.Network
 	e      *nn.Exec
@@ -24,8 +24,8 @@ type oracle struct {
 	states [][]float32 // of every row of the layout
 }
 
-// newOracle reads a text and its root in chunks of so many entries. The last entry's rows stay
-// pending; those before it have states that nobody wants.
+// newOracle reads a text and its root in chunks of chunk entries. The last entry's rows stay
+// pending; the states of those before it are not needed.
 func newOracle(n *specblock.Network, m *model.Model, id int, text []int32, root int32, chunk int) *oracle {
 	pages := n.Pages()
 	o := &oracle{n: n, e: nn.NewExec(m.Pool()), cache: pages.NewCache()}
@@ -34,7 +34,7 @@ func newOracle(n *specblock.Network, m *model.Model, id int, text []int32, root 
 	for at := 0; at < len(text); {
 		size := min(chunk, len(text)-at)
 		if at < len(text)-1 {
-			size = min(size, len(text)-1-at) // the last alone
+			size = min(size, len(text)-1-at) // the last one by itself
 		}
 		taps := nn.NewMat(size, len(n.Taps)*n.Hidden)
 		for i := range size {
@@ -55,7 +55,7 @@ func newOracle(n *specblock.Network, m *model.Model, id int, text []int32, root 
 	return o
 }
 
-// run computes the layout's rows from the given one on, or reads them without states.
+// run computes the layout's rows from the given one on, or reads them without computing states.
 func (o *oracle) run(read bool, from int, c nn.Mat) {
 	rows := o.layout.Tree.Len() - from
 	var p specblock.Pass
@@ -84,7 +84,7 @@ func (o *oracle) branch(rows []int, tokens []int32, slots int) (first []int) {
 	return first
 }
 
-// logits of rows.
+// logits returns the logits of rows.
 func (o *oracle) logits(first, rows int) nn.Mat {
 	x, out := nn.NewMat(rows, o.n.Hidden), nn.NewMat(rows, o.n.Output())
 	for i := range rows {
@@ -98,9 +98,9 @@ func sameBits(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
 
-// Entries read in chunks are those read one at a time; blocks computed in one pass are those
-// computed one by one, and a block's rows do not change when it is shortened: to the bit, whatever
-// the head, and however many blocks go on from each other.
+// Entries read in chunks equal those read one at a time; blocks computed in one pass equal those
+// computed one by one; and a block's rows do not change when it is shortened: to the bit, whatever
+// the head, and however many blocks continue each other.
 func TestBlocksTogetherAndAlone(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -125,7 +125,7 @@ func TestBlocksTogetherAndAlone(t *testing.T) {
 			lastLevel = []int{lastLevel[1], all.layout.Tree.Len()}
 		}
 
-		// One path of blocks after the other, each in a cache of its own.
+		// One path of blocks after the other, each with its own cache.
 		first := n.Block
 		for level, rows := range froms {
 			for i := range rows {

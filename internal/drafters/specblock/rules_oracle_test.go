@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// place is a node of the tree that the rules make, by the tokens that lead to it.
+// place is a node of the tree that the rules make, identified by the tokens that lead to it.
 type place struct {
 	path    []int32
 	logProb float64 // given its parent
@@ -18,10 +18,10 @@ type place struct {
 }
 
 // rules grows the whole tree of algorithm 2 at temperature 0, over an oracle whose last entry is
-// the root's: of every block the first b candidates of each slot below the likeliest of the slot
-// before; later blocks from all of a slot that has more than one, and from the last slot's unless
-// the first slot that is not sure is given up, where they are among the likeliest that a budget has
-// room for. It fails where that is a matter of rounding.
+// the root's. Each block contributes the first b candidates of each slot, below the likeliest
+// candidate of the slot before. Later blocks start from all candidates of a slot that has more than
+// one, and from the last slot's unless the first uncertain slot is given up, if they are among the
+// likeliest that fit the budget. It fails if that is a matter of rounding.
 func rules(o *oracle, widths [specblock.RankBuckets]int, blocks, budget int) (all []*place, ok bool) {
 	nodes, ok := map[string]*place{}, true
 	name := func(path []int32) string { return fmt.Sprint(path) }
@@ -111,8 +111,8 @@ func rules(o *oracle, widths [specblock.RankBuckets]int, blocks, budget int) (al
 	return all, true
 }
 
-// likeliest reports whether a path is among the n likeliest, and whether it is clear of the first
-// that is not, or the last that is.
+// likeliest reports whether a path is among the n likeliest, and whether it is clearly separated
+// from the first that is not, or from the last that is.
 func likeliest(nodes map[string]*place, path []int32, n int) (in, sure bool) {
 	value := func(path []int32) float64 {
 		sum := 0.0
@@ -135,7 +135,7 @@ func likeliest(nodes map[string]*place, path []int32, n int) (in, sure bool) {
 	return more < n, more >= n || more+close <= n
 }
 
-// ranked is the target's tokens by logit, with their logarithms of probability.
+// ranked returns the target's tokens by logit, with their log-probabilities.
 func ranked(n *specblock.Network, logits []float32) (tokens []int32, logProbs []float64) {
 	sum := 0.0
 	order := make([]int, len(logits))
@@ -154,7 +154,7 @@ func ranked(n *specblock.Network, logits []float32) (tokens []int32, logProbs []
 	return tokens, logProbs
 }
 
-// bucketOf asks the rank head of one row.
+// bucketOf returns the rank head's bucket for one row.
 func bucketOf(o *oracle, row int, logits []float32) int {
 	top := slices.Clone(logits)
 	slices.SortFunc(top, func(a, b float32) int { return cmp.Compare(b, a) })

@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The tree that is proposed is the one that the rules make, or, where that has more nodes than
-// allowed, the nodes of the likeliest paths of it.
+// The proposed tree is the one that the rules make or, if that has more nodes than allowed, the
+// nodes of its likeliest paths.
 func TestTreesFollowTheRules(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -81,9 +81,9 @@ func TestTreesFollowTheRules(t *testing.T) {
 	})
 }
 
-// The first block's greedy path is what a target would choose that had the head's logits: with the
-// same processors, the same noise at the same positions, slot k for the token k + 1 places after
-// the root. Penalties are those of the text up to the root.
+// The first block's greedy path is what a target with the head's logits would choose: with the same
+// processors, the same noise at the same positions, and slot k for the token k + 1 places after the
+// root. Penalties are those of the text up to the root.
 func TestFirstBlockTakesTheNoise(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -130,7 +130,7 @@ func TestFirstBlockTakesTheNoise(t *testing.T) {
 	})
 }
 
-// The features of a distribution, anew.
+// The features of a distribution, computed again.
 func TestFeatures(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		logits := rapid.SliceOfN(rapid.Float32Range(-20, 20), 1, 60).Draw(t, "logits")

@@ -15,10 +15,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a sequence is proposed does not depend on how its entries came to be read, to the bit: in
-// chunks of a prompt or at once, by rounds that accept any number of nodes, with or without
-// proposals between them, among other sequences or alone; and from where rows came without a pass,
-// on nothing before them but their number. The head's window may be shorter than the text.
+// A sequence's proposals do not depend on how its entries came to be read, to the bit: on chunks of
+// the prompt, on how many nodes each round accepts, on proposals in between, or on other sequences.
+// After rows that came without a pass, they depend on nothing before except the number of those
+// rows. The head's window may be shorter than the text.
 func TestEntriesAreTheText(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -26,7 +26,7 @@ func TestEntriesAreTheText(t *testing.T) {
 		n.Config.Context = drafttest.GenWindow(r)
 		o := genOptions(r, n)
 		o.Text = false
-		if o.List.Method == "context" { // else trees go by rounds before
+		if o.List.Method == "context" { // otherwise trees depend on earlier rounds
 			o.List.Method = ""
 		}
 		d := newDrafter(r, o, n, m)
@@ -56,8 +56,8 @@ func TestEntriesAreTheText(t *testing.T) {
 	})
 }
 
-// Trees keep to what was asked for: nodes, depth, and blocks, of which the guide is asked before
-// each but the first.
+// Trees keep to the request: nodes, depth, and blocks, before each of which except the first the
+// guide is asked.
 func TestTreesKeepToTheRequest(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -95,7 +95,7 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		drafttest.Commit(r, fewer, other.Prompt(s.Text, n.Hidden, true))
 		want := other.Request(budget, depth, nil)
 		drafttest.Propose(r, fewer, want)
-		// the guide believes what it is told
+		// the guide believes the probabilities it is given
 		if err := drafttest.Same(guided.Tree, want.Tree); err != nil && !o.Text {
 			r.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestNothingWithoutTaps(t *testing.T) {
 	}
 }
 
-// A proposal that is cancelled proposes nothing, and the next is as if it had not been.
+// A cancelled proposal proposes nothing, and the next one is the same as without it.
 func TestCancel(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	n := head(t, m, 3)

@@ -9,11 +9,11 @@ import (
 
 func genText(r *rapid.T, most int) []int32 {
 	letters := rapid.Int32Range(0, rapid.SampledFrom([]int32{0, 1, 3, 20}).Draw(r, "alphabet"))
-	n := rapid.IntRange(0, most).Draw(r, "length") // a slice of any length would nearly always be short
+	n := rapid.IntRange(0, most).Draw(r, "length") // a slice of random length would nearly always be short
 	return rapid.SliceOfN(letters, n, n).Draw(r, "text")
 }
 
-// ends are the places of text where sub ends.
+// ends returns the places in text where sub ends.
 func ends(text, sub []int32) (at []int32) {
 	for i := len(sub); i <= len(text); i++ {
 		if slices.Equal(text[i-len(sub):i], sub) {
@@ -23,8 +23,8 @@ func ends(text, sub []int32) (at []int32) {
 	return at
 }
 
-// The automaton against brute force: it spells the substrings and nothing else, counts the
-// places they end at and knows the latest two, its links are right, and match finds the longest suffix.
+// The automaton, compared with brute force: it spells exactly the substrings, counts the places
+// where they end and knows the latest two, its links are right, and match finds the longest suffix.
 func TestAutomaton(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		text := genText(r, 40) // below touchMost: every count is exact

@@ -31,7 +31,7 @@ func example(r *rapid.T) (n nodeFeatures, list []features) {
 	return n, list
 }
 
-// loss is minus the log-likelihood of a choice.
+// loss returns minus the log-likelihood of a choice.
 func (w *Weights) loss(n *nodeFeatures, list []features, choice int32) float64 {
 	logits := w.logits(n, list, nil)
 	at := len(list)
@@ -41,7 +41,7 @@ func (w *Weights) loss(n *nodeFeatures, list []features, choice int32) float64 {
 	return float64(simd.LogSumExp(logits) - logits[at])
 }
 
-// The gradient is that of the loss, by differences.
+// The gradient is that of the loss, computed by differences.
 func TestGradient(t *testing.T) {
 	cases.Check(t, 40, func(r *rapid.T) {
 		n, list := example(r)
@@ -92,7 +92,7 @@ func TestLearnsTheTarget(t *testing.T) {
 	}
 }
 
-// Commits teach the weights by the nodes along the path, and by the text where there was no row; a
+// Commits teach the weights by the nodes along the path, and by the text where there was no row. A
 // prompt teaches nothing.
 func TestCommitsTeach(t *testing.T) {
 	m := NewModel()

@@ -14,7 +14,7 @@ import (
 
 const toyVocab = 40
 
-// toyPass has for a node logits that follow from the last tokens of its path.
+// toyPass has, for a node, logits that follow from the last tokens of its path.
 type toyPass struct {
 	text []int32 // committed before the pass
 	t    *tree.Tree
@@ -29,8 +29,8 @@ func (p *toyPass) Logits(_, node int) []float32 {
 	return toyLogits(own)
 }
 
-// toyLogits look at the last three tokens, so what was kept where three are agree is what will be
-// kept.
+// toyLogits depend on the last three tokens, so the result kept at a node is repeated wherever
+// these three agree.
 func toyLogits(text []int32) []float32 {
 	x := uint64(1)
 	for _, token := range text[max(len(text)-3, 0):] {
@@ -52,9 +52,9 @@ func toySampler(t interface{ Fatal(...any) }, temperature float32) *sample.Sampl
 	return s
 }
 
-// Of random texts and trees, what is found for a node is what the target chooses there, where the
-// tokens that decide are agree; nothing is found for what no tree had; and what lies behind is
-// forgotten.
+// For random texts and trees, what is found for a node is what the target chooses there, provided
+// that the tokens that decide agree. Nothing is found for what no tree had, and what the text has
+// passed is forgotten.
 func TestOffPathPredicts(t *testing.T) {
 	found := 0
 	rapid.Check(t, func(r *rapid.T) {
@@ -125,7 +125,7 @@ func TestOffPathPredicts(t *testing.T) {
 }
 
 // The entry for a node makes its tokens candidates and, with weights that have learned to follow
-// entries, its first more probable; without one nothing changes.
+// entries, its first one more probable. Without an entry nothing changes.
 func TestOffPathRanks(t *testing.T) {
 	cases.Check(t, 40, func(r *rapid.T) {
 		s := toySampler(r, 1)
@@ -138,8 +138,8 @@ func TestOffPathRanks(t *testing.T) {
 			m.sets[1].w[wOffPathOther+i] = -2
 		}
 		x, plain := NewText(&p, m, nil), NewText(&p, m, nil)
-		// The tree has two branches; the text takes the first, and the next tree goes on with the
-		// end of the second.
+		// The tree has two branches. The text takes the first, and the next tree continues with the end
+		// of the second.
 		tr := tree.New(4)
 		first := tr.Append(0, 5, 0)
 		node := tr.Append(0, 6, 0)

@@ -11,14 +11,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rowCost is a guide that believes in probabilities, and for which a row costs so many tokens.
+// rowCost is a guide that believes probabilities. A row costs that many tokens.
 type rowCost float32
 
 func (rowCost) Chance(_ int, logProb float32) float32 { return float32(math.Exp(float64(logProb))) }
 func (c rowCost) Value(chance float32) float32        { return max(chance-float32(c), 0) }
 func (rowCost) Deeper(_, _ float32) bool              { return true }
 
-// The tree of the text alone is the probable part of the tree without rows: all of its paths that
+// The tree from the text alone is the probable part of the tree without rows: all of its paths that
 // are probable enough, and no others.
 func TestByTextIsTheLikelyPart(t *testing.T) {
 	cases.Check(t, 40, func(r *rapid.T) {
@@ -59,7 +59,7 @@ func TestByTextIsTheLikelyPart(t *testing.T) {
 	})
 }
 
-// What a first pass brings is a guess at first, which a few small trees do not overturn, and then what it brought.
+// The gain of a first pass is at first a guess, which a few small trees do not overturn, and then what it brought.
 func TestFirstPassTakesItsTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var f FirstPass
@@ -68,7 +68,7 @@ func TestFirstPassTakesItsTime(t *testing.T) {
 			t.Fatalf("%g tokens before there are trees, want 1", got)
 		}
 		f.Learn(before, before+brings)
-		rounding := 2 * float64(math.Nextafter32(before+brings, 9)-(before+brings)) // of the sum, and of what is left
+		rounding := 2 * float64(math.Nextafter32(before+brings, 9)-(before+brings)) // of the sum, and of the rest
 		if got := f.Gain(before); math.Abs(float64(got-1)) > .3*math.Abs(float64(brings-1))+rounding {
 			t.Fatalf("%g tokens after one tree that brought %g", got, brings)
 		}

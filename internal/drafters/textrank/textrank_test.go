@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// followers are the tokens that followed the occurrences of sub in text, in text order; root
+// followers returns the tokens that followed the occurrences of sub in text, in text order. root
 // follows the text.
 func followers(text, sub []int32, root int32) (out []int32) {
 	for end := len(sub); end <= len(text); end++ {
@@ -21,8 +21,8 @@ func followers(text, sub []int32, root int32) (out []int32) {
 	return out
 }
 
-// What the text says of a node, against brute force: the longest suffix of text and path that the
-// text holds, what followed the latest occurrences of it, and how often what followed.
+// What the text says of a node, compared with brute force: the longest suffix of text and path that
+// occurs in the text, what followed its latest occurrences, and how often.
 func TestFeaturesOfTheText(t *testing.T) {
 	cases.Check(t, 40, func(r *rapid.T) {
 		token := rapid.Int32Range(0, int32(rapid.IntRange(0, 3).Draw(r, "alphabet")))
@@ -85,8 +85,8 @@ func TestFeaturesOfTheText(t *testing.T) {
 	})
 }
 
-// Probabilities come in order, add up to less than 1, and are those of the most probable of all
-// tokens with features.
+// Probabilities are in order, add up to less than 1, and are those of the most probable tokens that
+// have features.
 func TestProbabilities(t *testing.T) {
 	cases.Check(t, 40, func(r *rapid.T) {
 		w := neutral(rapid.Bool().Draw(r, "warm"))

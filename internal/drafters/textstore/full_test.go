@@ -12,10 +12,9 @@ import (
 	"testing"
 )
 
-// A text that cannot be written whole, as on a full disk, is refused. The texts that are added
-// after it, when there is room again, are there when the store is opened again. (In a process of
-// its own, with a limit on the size of files: writes fail in the middle, or at
-// once.)
+// A text that cannot be written whole, as on a full disk, is refused. Texts that are added later,
+// when there is room again, are there when the store is reopened. (The test runs in a separate
+// process with a limit on the size of files: writes fail in the middle, or at once.)
 func TestDiskFull(t *testing.T) {
 	const variable = "MEMORY_FULL_DIR"
 	text := func(i int32) []int32 { return []int32{i, i + 1, i + 2, i + 3} }
@@ -28,7 +27,7 @@ func TestDiskFull(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.log.Close()
-		s.log = must(os.OpenFile(s.logPath(), os.O_WRONLY|os.O_APPEND, 0o666))(t) // as cutLog opens it
+		s.log = must(os.OpenFile(s.logPath(), os.O_WRONLY|os.O_APPEND, 0o666))(t) // opened as by cutLog
 		room := must(strconv.ParseInt(os.Getenv("MEMORY_FULL_ROOM"), 10, 64))(t)
 		limit(must(os.Stat(s.logPath()))(t).Size() + room)
 		add(200)
@@ -59,7 +58,7 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// limitFiles lets no file grow beyond a size; 0: any may.
+// limitFiles lets no file grow beyond a size; 0: no limit.
 func limitFiles(t *testing.T, bytes int64) {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &l); err != nil {
@@ -74,11 +73,11 @@ func limitFiles(t *testing.T, bytes int64) {
 	}
 }
 
-// Texts that are to become a file of their own while the disk is full stay in the log, and who adds texts is told so.
-// When there is room again they become a file with later texts, also short ones with a long one.
+// Texts that are to become a separate file while the disk is full stay in the log, and whoever adds texts gets an
+// error. When there is room again they become a file together with later texts, including short ones with a long one.
 func TestDiskFullForSegments(t *testing.T) {
 	const variable = "MEMORY_FULL_SEGMENTS"
-	const most = 8000 // a file from 1,000 tokens on
+	const most = 8000 // texts of 1,000 tokens or more become a file
 	dir := os.Getenv(variable)
 	if dir == "" {
 		c := exec.Command(os.Args[0], "-test.run=^TestDiskFullForSegments$")
@@ -97,7 +96,7 @@ func TestDiskFullForSegments(t *testing.T) {
 		return s.Wait()
 	}
 	s := must(Open(dir, most))(t)
-	limitFiles(t, 7000) // the log's texts take half as much as their file
+	limitFiles(t, 7000) // the log's texts take half as much space as their file
 	for i, tokens := range []int32{1100, 100, 100} {
 		if err := add(s, int32(i), tokens); err == nil {
 			t.Errorf("text %d: no error with a full disk", i)

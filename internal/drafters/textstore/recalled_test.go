@@ -9,15 +9,15 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// listed is a memory of given matches.
+// listed is a memory with given matches.
 type listed []draft.Match
 
 func (l listed) matches(dst []draft.Match, _ []int32, _, most int) []draft.Match {
 	return append(dst, l[:min(len(l), most)]...)
 }
 
-// Along any path below the end of a text, the continuations are those of the matches that go on as
-// the path does, and of no others.
+// Along any path below the end of a text, the continuations are exactly those of the matches that
+// continue as the path does.
 func TestRecalled(t *testing.T) {
 	token := rapid.Int32Range(0, 2)
 	rapid.Check(t, func(t *rapid.T) {

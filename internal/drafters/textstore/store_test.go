@@ -28,7 +28,7 @@ func must[T any](v T, err error) func(t interface{ Fatal(...any) }) T {
 	}
 }
 
-// kept is a text as the tests remember it.
+// kept is a text as the tests record it.
 type kept struct{ context, tokens []int32 }
 
 func genTokens(r *rapid.T, most int) []int32 {
@@ -37,8 +37,8 @@ func genTokens(r *rapid.T, most int) []int32 {
 	return rapid.SliceOfN(letters, n, n).Draw(r, "tokens")
 }
 
-// search is what Matches must find, by looking everywhere: the lengths of the longest matches, and
-// all continuations by length.
+// search returns what Matches must find, by searching everywhere: the lengths of the longest
+// matches, and all continuations by length.
 func search(all []kept, text []int32, least int) (lengths []int, next map[int][]string) {
 	next = map[int][]string{}
 	for _, k := range all {
@@ -59,7 +59,7 @@ func search(all []kept, text []int32, least int) (lengths []int, next map[int][]
 	return lengths, next
 }
 
-// Matches are the longest ones that a search of all texts finds, before and after the store is closed and opened.
+// Matches are the longest ones that a search of all texts finds, before the store is closed and after it is reopened.
 func TestMatchesAreTheLongest(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir := must(os.MkdirTemp(t.TempDir(), "*"))(r)
@@ -127,7 +127,7 @@ func TestNewestFirst(t *testing.T) {
 	}
 }
 
-// A store stays within its size, on the disk too, and keeps the newest texts.
+// A store stays within its size, also on disk, and keeps the newest texts.
 func TestOldestGo(t *testing.T) {
 	const most, each = 8 * fileTokens, 1 << 14
 	dir := t.TempDir()
@@ -167,7 +167,7 @@ func TestOldestGo(t *testing.T) {
 	}
 }
 
-// A small store has small files, the log too, and keeps a part of its texts when the oldest go.
+// A small store has small files, including the log, and keeps a part of its texts when the oldest are dropped.
 func TestSmallStore(t *testing.T) {
 	const most, each = 4000, 50
 	dir := t.TempDir()
@@ -201,7 +201,7 @@ func TestSmallStore(t *testing.T) {
 	}
 }
 
-// Short texts take no more memory than long ones, though each keeps the tokens before it.
+// Short texts take no more memory than long ones, although each keeps the tokens before it.
 func TestMemoryOfShortTexts(t *testing.T) {
 	const most = 50_000
 	s := must(Open("", most))(t)
@@ -219,10 +219,10 @@ func TestMemoryOfShortTexts(t *testing.T) {
 	}
 }
 
-// A process that adds texts is killed at random moments. What it had added before is all there.
+// A process that adds texts is killed at random moments. All texts that it had added before are there.
 func TestKilled(t *testing.T) {
 	const variable = "MEMORY_TEST_DIR"
-	make := func(i int) []int32 { // a text that can be told from others
+	make := func(i int) []int32 { // a distinguishable text
 		tokens := make([]int32, 3000)
 		for k := range tokens {
 			tokens[k] = int32(i*7919 + k*k)
@@ -286,7 +286,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// One process at a time has a store, and a closed one takes nothing.
+// Only one process at a time has a store, and a closed store accepts nothing.
 func TestLocked(t *testing.T) {
 	dir := t.TempDir()
 	s := must(Open(dir, 0))(t)
@@ -306,7 +306,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// A damaged segment is refused by its name, and a log that was cut gives the texts before the cut.
+// A damaged segment is refused by name, and a log that was cut off gives the texts before the cut.
 func TestDamage(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir := must(os.MkdirTemp(t.TempDir(), "*"))(r)
@@ -354,7 +354,7 @@ func TestDamage(t *testing.T) {
 	})
 }
 
-// FuzzSegment reads files that may say anything.
+// FuzzSegment reads files with any contents.
 func FuzzSegment(f *testing.F) {
 	dir := f.TempDir()
 	p := newSegment(0, []int32{1, 2, 3, 1, 2}, 1)
@@ -370,7 +370,7 @@ func FuzzSegment(f *testing.F) {
 	})
 }
 
-// BenchmarkMatches looks up ends of texts in a full store.
+// BenchmarkMatches looks up the ends of texts in a full store.
 func BenchmarkMatches(b *testing.B) {
 	s := must(Open("", 0))(b)
 	rng := rand.New(rand.NewPCG(1, 1))

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Chances are in order and add up to 1 at most, and the first candidate is the drafter's own
+// Chances are in order and add up to at most 1, and the first candidate is the drafter's own
 // choice.
 func TestCoupledChances(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
@@ -38,7 +38,7 @@ func TestCoupledChances(t *testing.T) {
 	})
 }
 
-// Near temperature 0 chances are those of temperature 0, however far apart logits lie.
+// Near temperature 0 the chances are those of temperature 0, however far apart the logits are.
 func TestCoupledChancesAreContinuous(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		const vocab = 40
@@ -55,7 +55,7 @@ func TestCoupledChancesAreContinuous(t *testing.T) {
 		}
 		for _, x := range warm {
 			i := slices.IndexFunc(cold, func(c sample.Candidate) bool { return c.Token == x.Token })
-			// noise is from −4 to 20, and all candidates' counts in the sum
+			// noise is from −4 to 20, and the noise of all candidates counts in the sum
 			if d := math.Abs(float64(x.LogProb - cold[i].LogProb)); !(d < 50*float64(temperature)+1e-3+1e-5*float64(spread)) {
 				r.Fatalf("temperature %g: token %d has the logarithm %g, at temperature 0 %g", temperature, x.Token,
 					x.LogProb, cold[i].LogProb)

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// byPath gives every path candidates of its own: any numbers that its tokens decide.
+// byPath gives every path its own candidates: random numbers determined by its tokens.
 type byPath struct {
 	seed   uint64
 	deep   int
@@ -47,15 +47,15 @@ func (b *byPath) Below(t *tree.Tree, node int) []sample.Candidate {
 	return b.of(path)
 }
 
-// rowCost is a guide that believes in probabilities, and for which a row costs so many tokens.
+// rowCost is a guide that believes probabilities. A row costs that many tokens.
 type rowCost float32
 
 func (rowCost) Chance(_ int, logProb float32) float32 { return float32(math.Exp(float64(logProb))) }
 func (c rowCost) Value(chance float32) float32        { return max(chance-float32(c), 0) }
 func (rowCost) Deeper(_, _ float32) bool              { return true }
 
-// Trees are built best first whatever candidates a node has: of all paths that there are, the
-// likeliest, in order, and with a guide none that is worth less than half a row; and every node is asked for its
+// Trees are built best first whatever candidates a node has: they have the likeliest of all paths,
+// in order, and with a guide none that is worth less than half a row. Every node is asked for its
 // candidates once.
 func TestBestFirst(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
@@ -101,7 +101,7 @@ func TestBestFirst(t *testing.T) {
 	})
 }
 
-// A static tree has the nodes of its template whose ranks there are, in the template's order, up to the budget.
+// A static tree has those nodes of its template whose ranks exist, in the template's order, up to the budget.
 func TestTemplate(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		from := &byPath{seed: rapid.Uint64().Draw(r, "seed"), deep: rapid.IntRange(1, 4).Draw(r, "deep")}
@@ -113,7 +113,7 @@ func TestTemplate(t *testing.T) {
 		tr := tree.New(9)
 		(&treebuild.Builder{Template: append([]int32{}, template...)}).Build(tr, from, budget)
 
-		paths, ranks := [][]int32{{9}}, make([]int, len(template)+1) // a node that there is not has no path
+		paths, ranks := [][]int32{{9}}, make([]int, len(template)+1) // a missing node has no path
 		want := [][]int32{{9}}
 		for _, parent := range template {
 			var path []int32

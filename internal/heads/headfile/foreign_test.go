@@ -17,7 +17,7 @@ import (
 )
 
 // A folder of a published kind of head that grove does not run is refused by the name of its kind,
-// whoever opens it, and inspection takes it for a head.
+// whoever opens it, and inspection recognises it as a head.
 func TestForeignKinds(t *testing.T) {
 	const layer = `"model_type": "llama", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
 	"intermediate_size": 24, "vocab_size": 20,

@@ -17,7 +17,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// A draft vocabulary comes back from either format, and one of all tokens in order is none.
+// A draft vocabulary comes back from either format. One of all tokens in order counts as none.
 func TestTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		vocab := rapid.IntRange(1, 40).Draw(t, "vocab")
@@ -66,7 +66,7 @@ func TestOrders(t *testing.T) {
 	})
 }
 
-// What is written has the types asked for, where they can be had, and parts of several types are joined in F32.
+// Written tensors have the requested types where possible, and parts of several types are joined in F32.
 func TestWritten(t *testing.T) {
 	ones := func(name string, typ tensor.Type, shape ...int) tensor.Tensor {
 		n, err := numtype.CountElements(shape)
@@ -113,8 +113,7 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// A head's file that changes while the head is made of it ends that in an error that names the
-// file.
+// If a head's file changes while the head is read, the result is an error that names the file.
 func TestFileChanges(t *testing.T) {
 	x, err := tensor.FromFloat32s("w", tensor.F32, []int{2}, []float32{1, 2})
 	if err != nil {
@@ -122,7 +121,7 @@ func TestFileChanges(t *testing.T) {
 	}
 	weights := filepath.Join(t.TempDir(), "model.safetensors")
 	config := filepath.Join(filepath.Dir(weights), "config.json")
-	move := func(name string) error { // another file of the same contents takes the name
+	move := func(name string) error { // another file with the same contents takes the name
 		data, err1 := os.ReadFile(name)
 		return errors.Join(err1, os.WriteFile(name+".new", data, 0o666), os.Rename(name+".new", name))
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// The taps that a file says come back from it; one that says none is refused, naming the key.
+// The taps in a file come back from it. A file without any is refused with an error that names the key.
 func TestTapsInFiles(t *testing.T) {
 	read := func(set func(w *gguf.Writer)) (taps []int, layers int, err error) {
 		w := new(gguf.Writer)
@@ -48,8 +48,8 @@ func TestTapsInFiles(t *testing.T) {
 	}
 }
 
-// A head's taps are its file's. Where that says none they are of the depth that the file or the
-// target has, and a target has them all; padding hides its depth.
+// A head's taps are its file's. If the file has none, they are the default for the depth that the
+// file or the target gives, and exist in the target. Padding hides the target's depth.
 func TestTapsFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		target := &model.Config{Layers: rapid.IntRange(1, 90).Draw(t, "layers")}

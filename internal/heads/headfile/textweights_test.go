@@ -15,7 +15,7 @@ import (
 	"github.com/grovellm/grove/models"
 )
 
-// A head's file that gets weights of +text has them, and else what it had.
+// A head's file to which weights of +text are written has them, and otherwise what it had.
 func TestWriteTextWeights(t *testing.T) {
 	for i, data := range append(models.Heads(), models.PublishedHeads()...) {
 		from, to := filepath.Join(t.TempDir(), "from.gguf"), filepath.Join(t.TempDir(), "to.gguf")

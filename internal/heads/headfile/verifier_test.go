@@ -9,8 +9,8 @@ import (
 	"github.com/grovellm/grove/gguf"
 )
 
-// The verifier is a repository or a folder: the one named, the folder itself, or the one that the
-// file says it was made from. A title is none, and neither is the base of a fine-tuned model.
+// The verifier is a repository or a folder: the one named, the folder itself, or the one from which
+// the file says it was made. Titles do not count, nor does the base of a fine-tuned model.
 func TestVerifier(t *testing.T) {
 	dir := t.TempDir()
 	cached := filepath.Join(dir, "models--Qwen--Qwen3-8B", "snapshots", "0123")
