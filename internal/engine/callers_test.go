@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/internal/engine"
 )
 
-// A caller's goroutine takes a step's tokens before the next steps, even where there is one processor, which the
-// engine never leaves.
+// A caller's goroutine takes a step's tokens before the next steps, even if there is one processor,
+// which the engine never leaves.
 func TestCallersGetTokensBetweenSteps(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	e := start(t, open(t), engine.Options{})
@@ -49,8 +49,8 @@ func TestCallersGetTokensBetweenSteps(t *testing.T) {
 	}
 }
 
-// A prompt that takes a few milliseconds is read at once beside requests that decode, whatever share of the time it
-// takes meanwhile. Here a pass of the prompt takes some twenty plain ones.
+// A prompt that takes a few milliseconds is read at once alongside requests that decode, whatever share
+// of the time it takes meanwhile. Here a pass of the prompt takes about as long as twenty plain ones.
 func TestShortPromptsAreReadAtOnce(t *testing.T) {
 	e := start(t, open(t), engine.Options{})
 	ended := make(chan error, 2)
@@ -85,7 +85,7 @@ func TestShortPromptsAreReadAtOnce(t *testing.T) {
 	}
 }
 
-// An engine that drains takes all choices of a call of which one is under way, and nothing else.
+// An engine that is draining accepts all choices of a call of which one has started, and nothing else.
 func TestDrainingTakesWholeCalls(t *testing.T) {
 	e := start(t, open(t), engine.Options{})
 	call, ended := new(engine.Call), make(chan error, 2)

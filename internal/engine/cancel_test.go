@@ -34,8 +34,8 @@ func (p *slowPass) Run(ctx context.Context, rows []speculate.Rows, taps []int) e
 	return p.Pass.Run(ctx, rows, taps)
 }
 
-// A request that is cancelled while it waits leaves the queue at once: while the requests that run
-// are held, and while a pass is under way.
+// A request that is cancelled while it waits leaves the queue at once: while the running requests
+// are held, and during a pass.
 func TestCancelledInQueue(t *testing.T) {
 	for _, during := range []string{"held", "in a pass"} {
 		m := open(t)
@@ -69,7 +69,7 @@ func TestCancelledInQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 		if during == "held" {
-			<-asked // and now the engine sleeps
+			<-asked // now the engine sleeps
 		}
 		cancel()
 		select {
@@ -107,7 +107,7 @@ func (c *watchedContext) AfterFunc(func()) (stop func() bool) {
 	return func() bool { c.waiting.Add(-1); return true }
 }
 
-// A context that outlives its requests keeps nothing of them.
+// A context that outlives its requests keeps no reference to them.
 func TestContextOutlivesRequests(t *testing.T) {
 	ctx := &watchedContext{Context: context.Background(), done: make(chan struct{})}
 	e := start(t, open(t), engine.Options{})
@@ -144,7 +144,7 @@ func (p *slowEndPass) Run(ctx context.Context, rows []speculate.Rows, taps []int
 	return err
 }
 
-// A step that takes long shows that it goes on.
+// A step that takes long shows that it is making progress.
 func TestLayersAreSeen(t *testing.T) {
 	m := open(t)
 	target := &slowEnd{slowTarget{speculate.Model(m), make(chan struct{}), make(chan struct{})}}

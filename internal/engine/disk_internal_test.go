@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/internal/engine/pagestore"
 )
 
-// Where a disk is slow, the end waits for a while for what is to be written, and not for all.
+// If a disk is slow, closing waits for the pending writes for a while, but not for all of them.
 func TestCloseWithSlowDisk(t *testing.T) {
 	m := openTiny(t)
 	dir := t.TempDir()

@@ -17,7 +17,7 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// generated runs a request alone.
+// generated runs a request by itself.
 func generated(t *testing.T, e *engine.Engine, r engine.Request) (tokens []int32, reused int) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -35,7 +35,7 @@ func generated(t *testing.T, e *engine.Engine, r engine.Request) (tokens []int32
 	return tokens, reused
 }
 
-// openStored opens a model, and what runs and closes an engine with prefixes in a folder and so much memory.
+// openStored opens a model. run runs and closes an engine with prefixes in a folder and the given memory.
 func openStored(t *testing.T, shape string, kv nn.KVType, memory int64) (run func(do func(*engine.Engine)),
 	dir string, reports *[]error) {
 	t.Helper()
@@ -71,8 +71,8 @@ func openStored(t *testing.T, shape string, kv nn.KVType, memory int64) (run fun
 	}, dir, reports
 }
 
-// Texts of models with recurrent layers go on from the states that files have: behind their prompt, and, where nothing
-// was generated, where the last pass began. Without one of its files a text is computed again.
+// Texts of models with recurrent layers continue from the states in files: after their prompt or, if nothing
+// was generated, where the last pass began. If one of its files is missing, a text is computed again.
 func TestRecurrentLayersInFiles(t *testing.T) {
 	for _, shape := range []string{"tiny-qwen35", "tiny-lfm2", "tiny-granite-hybrid", "tiny-falcon-h1"} {
 		run, dir, reports := openStored(t, shape, nn.KVF32, 0)
@@ -133,8 +133,8 @@ func TestRecurrentLayersInFiles(t *testing.T) {
 	}
 }
 
-// An engine that is started anew goes on from the prefixes of the one before: with the same text,
-// of its own tenant alone.
+// An engine that is restarted continues from the prefixes of the previous one, with the same text,
+// and only for the same tenant.
 func TestPrefixesInFiles(t *testing.T) {
 	for _, kv := range []nn.KVType{nn.KVF32, nn.KVBF16, nn.KVQ8} {
 		run, _, reports := openStored(t, "tiny-qwen3", kv, 0)
@@ -171,7 +171,7 @@ func TestPrefixesInFiles(t *testing.T) {
 	}
 }
 
-// Requests that come at the same time have the same text as one alone, and a block that is damaged is computed again.
+// Simultaneous requests have the same text as one alone, and a damaged block is computed again.
 func TestDamagedPrefixInFiles(t *testing.T) {
 	run, dir, reports := openStored(t, "tiny-qwen3", nn.KVF32, 0)
 	long := request(400, 30)
@@ -224,7 +224,7 @@ func TestDamagedPrefixInFiles(t *testing.T) {
 	}
 }
 
-// Of layers with windows, texts whose first rows were freed are not kept in files.
+// If layers have windows, texts whose first rows were freed are not kept in files.
 func TestWindowsInFiles(t *testing.T) {
 	run, dir, reports := openStored(t, "tiny-mistral", nn.KVF32, 0)
 	short, long := request(200, 20), request(900, 20)
@@ -246,8 +246,8 @@ func TestWindowsInFiles(t *testing.T) {
 	}
 }
 
-// Rows that wait to be written take no memory from requests: where there is little, all run as without files. The
-// last text, which no request follows, is written when the engine closes.
+// Rows that wait to be written take no memory from requests: with little memory, all run as without
+// files. The last text, which no request follows, is written when the engine closes.
 func TestLittleMemoryWithFiles(t *testing.T) {
 	run, dir, reports := openStored(t, "tiny-qwen3", nn.KVF32, 500*4*2*64*2*4) // 500 rows
 	for range 2 {

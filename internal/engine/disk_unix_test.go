@@ -15,7 +15,7 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// A request that runs alone does not fail for the memory of a prefix that is being read for another.
+// A request that runs alone does not fail because of the memory of a prefix that is being read for another.
 func TestRequestDuringRestore(t *testing.T) {
 	run, dir, _ := openStored(t, "tiny-qwen3", nn.KVF32, 500*4*2*64*2*4) // 500 rows
 	long := request(440, 2)
@@ -44,7 +44,7 @@ func TestRequestDuringRestore(t *testing.T) {
 				others <- err
 			}
 		}()
-		file, err := os.OpenFile(path, os.O_WRONLY, 0) // which waits for the reader
+		file, err := os.OpenFile(path, os.O_WRONLY, 0) // waits for the reader
 		if err != nil {
 			t.Fatal(err)
 		}

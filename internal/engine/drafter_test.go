@@ -20,8 +20,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Requests come, and figures are asked for, while a step takes a new head of the drafter into use.
-// The race detector sees the rest.
+// Requests arrive, and statistics are read, while a step replaces the drafter's head. The race
+// detector sees the rest.
 func TestPagesWhileHeadsChange(t *testing.T) {
 	m := drafttest.OpenTarget(t, 64)
 	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(1, 1)), "eagle3", m.Config, tensor.F32)
@@ -47,7 +47,7 @@ func TestPagesWhileHeadsChange(t *testing.T) {
 	all.Wait()
 }
 
-// The context is what the memory holds of a text: drafters, whose rows take memory too, do not change where it ends.
+// The context is as much of a text as memory holds. Drafters, whose rows take memory too, do not change where it ends.
 func TestContextOfMemory(t *testing.T) {
 	m := drafttest.OpenTarget(t, 1024)
 	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(1, 1)), "eagle3", m.Config, tensor.F32)
@@ -85,7 +85,7 @@ func TestContextOfMemory(t *testing.T) {
 	}
 }
 
-// inUse is the memory of a drafter's rows.
+// inUse returns the memory of a drafter's rows.
 func inUse(d draft.Drafter) (bytes int64) {
 	if d != nil {
 		for _, p := range d.Pages() {
@@ -95,7 +95,7 @@ func inUse(d draft.Drafter) (bytes int64) {
 	return bytes
 }
 
-// watched is a drafter whose next Commit waits, where it is told so.
+// watched is a drafter whose next Commit waits if told to.
 type watched struct {
 	draft.Base
 	waits       atomic.Bool
@@ -120,7 +120,7 @@ type watchedState watched
 
 func (*watchedState) Close() {}
 
-// What a drafter keeps of a prefix is closed between steps, whoever drops it: one goroutine uses a drafter at a time.
+// What a drafter keeps of a prefix is closed between steps, whoever drops it: only one goroutine uses a drafter.
 func TestForgottenBetweenSteps(t *testing.T) {
 	e := start(t, open(t), engine.Options{})
 	d := &watched{began: make(chan struct{}), goOn: make(chan struct{})}

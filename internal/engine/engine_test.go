@@ -58,7 +58,7 @@ func start(t *testing.T, m *model.Model, o engine.Options) *engine.Engine {
 	return e
 }
 
-// request asks for n tokens after a prompt of so many.
+// request asks for n tokens after a prompt of prompt tokens.
 func request(prompt, n int) engine.Request {
 	r := engine.Request{Request: speculate.Request{MaxTokens: n}}
 	for i := range prompt {
@@ -93,7 +93,7 @@ func runInOrder(t *testing.T, e *engine.Engine, list []engine.Request, names []s
 	return order
 }
 
-// hold submits a request of a tenant that keeps its place once it runs, which hold waits for, until it is released.
+// hold submits a request that keeps its place, once it runs, until it is released. It waits until the request runs.
 func hold(t *testing.T, e *engine.Engine, of engine.Request) (release func()) {
 	t.Helper()
 	r := request(3, 1)
@@ -109,7 +109,7 @@ func hold(t *testing.T, e *engine.Engine, of engine.Request) (release func()) {
 	return func() { released.Store(true); e.Wake() }
 }
 
-// Requests of a higher priority start first, then those of the tenant that was served least, then the first.
+// Requests of a higher priority start first, then those of the least served tenant, then the earliest.
 func TestOrder(t *testing.T) {
 	e := start(t, open(t), engine.Options{Parallel: 1})
 	var list []engine.Request
@@ -129,8 +129,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Of requests of one priority and tenant, the one with the earliest deadline starts first, those
-// without one in the order in which they came; a deadline changes nothing between priorities.
+// Of requests of one priority and tenant, the one with the earliest deadline starts first, and those
+// without one start in order of arrival. A deadline changes nothing between priorities.
 func TestDeadlines(t *testing.T) {
 	now, e := time.Now(), start(t, open(t), engine.Options{Parallel: 1})
 	cases.Check(t, 40, func(rt *rapid.T) {
@@ -162,8 +162,8 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// A prompt that begins like an earlier one is computed from there on; that of another tenant is
-// not. Requests that come together wait for the one that computes what they share.
+// A prompt that begins like an earlier one is computed only from where they differ, but not if that
+// was another tenant's. Requests that arrive together wait for the one that computes what they share.
 func TestPrefixes(t *testing.T) {
 	m := open(t)
 	e := start(t, m, engine.Options{})
@@ -202,8 +202,8 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// With memory for one and a half texts, two requests both come to their ends, one of them after it
-// was stopped; what is never going to fit is refused.
+// With memory for one and a half texts, two requests both run to their ends, one of them after it
+// was stopped. A request that can never fit is refused.
 func TestPreemption(t *testing.T) {
 	m := open(t)
 	pages := m.NewCache().Pages()
@@ -235,7 +235,7 @@ func TestPreemption(t *testing.T) {
 	}
 }
 
-// A full queue refuses, a context that ends takes a waiting request out, and a closed engine takes none.
+// A full queue refuses requests, a context that ends removes a waiting request, and a closed engine accepts none.
 func TestRefusals(t *testing.T) {
 	e := start(t, open(t), engine.Options{Parallel: 1, Queue: 1})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -310,8 +310,8 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// Requests of a call that take turns, so that one is held, come to their ends where there is one place, and where there
-// is no memory for both texts.
+// Requests of a call that take turns, so that one is held, run to their ends even if there is only
+// one place or no memory for both texts.
 func TestTurns(t *testing.T) {
 	m := open(t)
 	row := int64(m.NewCache().Pages().RowBytes())
@@ -351,7 +351,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// A request does not wait until another one has read a prompt that a third one has, which goes on.
+// A request does not wait for another one to read a prompt that a third, running one already has.
 func TestPrefixOfRunning(t *testing.T) {
 	e := start(t, open(t), engine.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -384,7 +384,7 @@ func TestPrefixOfRunning(t *testing.T) {
 	}
 }
 
-// A request that was stopped for want of memory does not start again, only to be stopped, before
+// A request that was stopped for lack of memory does not start again, only to be stopped, before
 // one of the others has ended.
 func TestNotStoppedAgainAndAgain(t *testing.T) {
 	m := open(t)
@@ -421,7 +421,7 @@ func TestNotStoppedAgainAndAgain(t *testing.T) {
 	}
 }
 
-// What a request computed serves others after its context ended, whatever the cause that was given.
+// What a request computed serves others after its context has ended, whatever cause was given.
 func TestPrefixOfCancelled(t *testing.T) {
 	for _, cause := range []error{nil, errors.New("the caller has enough")} {
 		e := start(t, open(t), engine.Options{})

@@ -12,8 +12,8 @@ import (
 	"github.com/grovellm/grove/internal/testing/cases"
 )
 
-// Of two requests that waited equally long, the one of the higher priority starts first, and of two
-// of one priority the one that waited longer does: at every priority, the extreme ones included.
+// Of two requests that have waited equally long, the one of the higher priority starts first; of two
+// of the same priority, the one that has waited longer: at every priority, including the extreme ones.
 func TestPriorities(t *testing.T) {
 	priority := rapid.OneOf(rapid.Int(), rapid.IntRange(-3, 3), rapid.IntRange(math.MaxInt-3, math.MaxInt),
 		rapid.IntRange(math.MinInt, math.MinInt+3))
@@ -35,8 +35,8 @@ func TestPriorities(t *testing.T) {
 	})
 }
 
-// What is remembered of tenants that are gone is bounded, whatever their names are, and ends with the last request. A
-// new one counts from what the least served that waited had when the last request started.
+// What is remembered of tenants that are gone is bounded, whatever their names, and is forgotten with the last
+// request. A new tenant counts from what the least served of those waiting had when the last request started.
 func TestGoneTenants(t *testing.T) {
 	e := &Engine{}
 	come := func(key, tenant string, tokens int) *job {

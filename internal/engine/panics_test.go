@@ -24,12 +24,12 @@ import (
 
 var errPlanted = errors.New("planted")
 
-// fault panics, or fails, at the n-th call of one of the functions of a target or a drafter.
+// fault panics, or fails, at the n-th call of one function of a target or a drafter.
 type fault struct {
-	at       string // the function; others do their work
+	at       string // the function; others work
 	calls    int    // until it happens
 	inWorker bool   // of a pool
-	fails    bool   // with an error, in place of a panic
+	fails    bool   // with an error instead of a panic
 	pool     *par.Pool
 }
 
@@ -137,9 +137,9 @@ func (d *faultyDrafter) Commit(rows []draft.Rows) error {
 	return d.Drafter.Commit(inner)
 }
 
-// Whatever panics or fails in a step, in whichever goroutine: the requests of the pass or of the drafter end with that
-// error, after the tokens that they have got, which are those of plain decoding; a text that is complete ends well; all
-// other requests, and those that come later, get their tokens; and no memory is lost.
+// Whatever panics or fails in a step, in whichever goroutine, the requests of the pass or of the drafter end
+// with that error, after the tokens that they have received, which are those of plain decoding. A complete
+// text ends normally; all other requests, including later ones, get their tokens; and no memory is lost.
 func TestPanicsEndRequests(t *testing.T) {
 	m := open(t)
 	pool := par.New(2)

@@ -12,7 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/speculate"
 )
 
-// byHand is an engine whose steps a test makes: its goroutine never starts.
+// byHand returns an engine whose steps a test makes: its goroutine never starts.
 func byHand(t *testing.T, chunk int) *Engine {
 	t.Helper()
 	m := drafttest.OpenTarget(t, 512)
@@ -24,7 +24,7 @@ func byHand(t *testing.T, chunk int) *Engine {
 	return e
 }
 
-// submitted is a request that waits.
+// submitted returns a request that waits.
 func submitted(r Request) *job {
 	ctx := context.Background()
 	r.Call = new(Call)
@@ -32,7 +32,7 @@ func submitted(r Request) *job {
 	return &job{Request: r, ctx: ctx, unwatch: unwatch, text: r.Prompt, began: time.Now(), share: new(share)}
 }
 
-// run starts a request and makes so many steps.
+// run starts a request and makes steps steps.
 func (e *Engine) run(t *testing.T, j *job, steps int) {
 	t.Helper()
 	if err := e.begin(j); err != nil {
@@ -48,8 +48,8 @@ func (e *Engine) run(t *testing.T, j *job, steps int) {
 	}
 }
 
-// A request that is stopped before its first token and starts again has the time to its first token
-// in its figures, and the caller gets the logits of each place of the prompt once.
+// The statistics of a request that is stopped before its first token and starts again include the
+// time to its first token, and the caller gets the logits of each place of the prompt once.
 func TestStoppedInPrompt(t *testing.T) {
 	const chunk, waits = 8, 50 * time.Millisecond
 	e := byHand(t, chunk)
@@ -76,8 +76,8 @@ func TestStoppedInPrompt(t *testing.T) {
 	}
 }
 
-// The last tokens of a prompt may be output of an earlier request, which the grammar goes on from;
-// also after the request was stopped.
+// The last tokens of a prompt may be output of an earlier request, from which the grammar
+// continues, also after the request was stopped.
 func TestWritten(t *testing.T) {
 	e := byHand(t, 0)
 	g, err := grammar.GBNF(`root ::= "abc"`)

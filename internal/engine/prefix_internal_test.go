@@ -34,9 +34,9 @@ func openTiny(t *testing.T) *model.Model {
 	return m
 }
 
-// The newest text of every conversation is kept as long as memory allows: half of what is still available, or what
-// prefixes may take in any case. When it does not, those least recently used are dropped. So a turn of a conversation
-// computes its own tokens alone.
+// The newest text of every conversation is kept as long as memory allows: half of what is still
+// available, or what prefixes may take anyway. Otherwise the least recently used texts are dropped.
+// So a turn of a conversation computes only its own tokens.
 func TestPrefixMemoryGrowsWithTheMachine(t *testing.T) {
 	m := openTiny(t)
 	pages := m.NewCache().Pages()

@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Memory is made ready when requests have ended, and takes nothing from them: each that comes meanwhile ends.
+// Memory is made ready when requests have ended, and takes nothing from them: each request that arrives meanwhile ends.
 func TestMemoryIsReady(t *testing.T) {
 	for _, shape := range []string{"tiny-qwen3", "tiny-gemma3", "tiny-qwen35"} {
 		m := openShape(t, shape)
@@ -45,8 +45,8 @@ func TestMemoryIsReady(t *testing.T) {
 	}
 }
 
-// What is made ready and what ended requests left is no more than they may take: an idle server does not grow beyond
-// that, or it is killed where a container has no more.
+// The memory that is made ready and that ended requests left is no more than they may take: an idle
+// server does not grow beyond that, or it would be killed in a container that has no more.
 func TestReadyMemoryIsBounded(t *testing.T) {
 	m := openShape(t, "tiny-qwen3")
 	pages := m.NewCache().Pages()
@@ -74,7 +74,7 @@ func TestReadyMemoryIsBounded(t *testing.T) {
 	e.Close()
 }
 
-// An engine that makes memory ready can be closed at once.
+// An engine that is making memory ready can be closed at once.
 func TestClosingDoesNotWaitForMemory(t *testing.T) {
 	m := open(t)
 	e := start(t, m, engine.Options{Ready: 1 << 30})

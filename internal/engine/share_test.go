@@ -16,8 +16,8 @@ import (
 	"github.com/grovellm/grove/internal/testing/cases"
 )
 
-// Keys share the machine evenly, however many tenants each has, and the tenants of a key share its part: requests that
-// are alike start in turns, as long as all have some.
+// Keys share the machine evenly, however many tenants each has, and the tenants of a key share its
+// part: similar requests start in turns, as long as all have some.
 func TestKeysShareEvenly(t *testing.T) {
 	e := start(t, open(t), engine.Options{Parallel: 1})
 	cases.Check(t, 20, func(rt *rapid.T) {
@@ -35,7 +35,7 @@ func TestKeysShareEvenly(t *testing.T) {
 			}
 		}
 		left, got := map[string]int{}, map[string]int{}
-		shares := map[string][]string{} // names of parts, by that of what they share
+		shares := map[string][]string{} // names of parts, by the name of what they share
 		count := func(tenant string, n int, counts map[string]int) {
 			key, _, _ := strings.Cut(tenant, "/")
 			counts[key] += n
@@ -66,13 +66,13 @@ func TestKeysShareEvenly(t *testing.T) {
 	})
 }
 
-// A pause earns nothing: who comes back to an engine that is never idle, after having got little before, takes turns
-// with who was there all the time, as one does who is new. Who got more before waits until the others have as much.
+// A pause earns nothing: a tenant that comes back to an engine that is never idle, and received little before, takes
+// turns with those that stayed, as a new one does. One that received more before waits until they have as much.
 func TestPauseEarnsNothing(t *testing.T) {
 	m := open(t)
 	for _, c := range []struct {
 		key, back string
-		before    int // tokens of "gone", which pauses then
+		before    int // tokens of "gone", which then pauses
 		want      string
 	}{
 		{"", "gone", 1, "takes turns"}, {"", "new", 1, "takes turns"}, {"", "gone", 500, "waits"},
@@ -120,7 +120,7 @@ func TestPauseEarnsNothing(t *testing.T) {
 		}
 		release()
 		all.Wait()
-		first := 0 // of the first four turns, those of who comes back
+		first := 0 // how many of the first four turns are of the tenant that comes back
 		for _, name := range order[:4] {
 			if name == c.back {
 				first++
@@ -132,7 +132,7 @@ func TestPauseEarnsNothing(t *testing.T) {
 	}
 }
 
-// Who always has a request that runs, and takes little, saves nothing up either: with more requests it takes turns.
+// A tenant that always has a request running, but takes little, saves nothing up: with more requests it takes turns.
 func TestTrickleEarnsNothing(t *testing.T) {
 	m := open(t)
 	for _, key := range []string{"", "key"} {
@@ -178,7 +178,7 @@ func TestTrickleEarnsNothing(t *testing.T) {
 	}
 }
 
-// One key fills the queue, with as many tenants as it likes; others have their shares yet, until twice as many wait.
+// One key fills the queue with any number of tenants. Others still have their shares, until twice as many wait.
 func TestQueueIsShared(t *testing.T) {
 	m := open(t)
 	cases.Check(t, 20, func(rt *rapid.T) {

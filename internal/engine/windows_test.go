@@ -12,9 +12,9 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Layers with windows keep no more of a text than they will see. So two texts get along with memory
-// for one and a half, and their tokens are those of a request alone; a prompt that goes on from a
-// kept text shares its rows, and one that leaves it where rows were freed is computed anew.
+// Layers with windows keep no more of a text than they will read. So two texts fit in memory for
+// one and a half, and their tokens are those of a request alone. A prompt that continues a kept
+// text shares its rows, and one that leaves it where rows were freed is computed anew.
 func TestWindowsFreeMemory(t *testing.T) {
 	const prompt, n, chunk = 600, 300, 32
 	m := openShape(t, "tiny-gemma3")

@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// Law 3 holds where texts end and others begin, whose prompts are read beside rounds.
+// Law 3 holds when texts end and others begin whose prompts are read alongside rounds.
 func TestDraftingAmongPromptsCostsLittle(t *testing.T) {
 	for _, row := range []float64{.04, .08, .12} {
 		target := func() *simTarget {
@@ -39,8 +39,8 @@ func TestDraftingAmongPromptsCostsLittle(t *testing.T) {
 	}
 }
 
-// streamTexts decodes four texts at a time, of 60 to 139 tokens after a prompt of so many, and returns tokens a
-// second. A step that reads prompts takes about twice as long as a plain one.
+// streamTexts decodes four texts at a time, of 60 to 139 tokens after prompts of the given length,
+// and returns tokens per second. A step that reads prompts takes about twice as long as a plain one.
 func streamTexts(t *testing.T, target *simTarget, d draft.Drafter, prompt int) float64 {
 	l, err := New(target, d, Options{})
 	if err != nil {

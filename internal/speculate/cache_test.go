@@ -15,11 +15,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// foreign is a cache of a type that no target of grove makes. Nobody may touch it.
+// foreign is a cache of a type that no target of grove makes. Nothing may touch it.
 type foreign struct{ speculate.Cache }
 
-// A request's cache is used if the target made it. Any other is refused, untouched, by Start and by
-// a pass.
+// A request's cache is used if the target made it. Start and passes refuse any other without
+// touching it.
 func TestRequestCache(t *testing.T) {
 	m, other := drafttest.OpenTarget(t, 64), drafttest.OpenTarget(t, 64)
 	loop := drafttest.Must(speculate.New(speculate.Model(m), nil, speculate.Options{Chunk: 5}))(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/lookup"
 )
 
-// recited is a target that writes a text.
+// recited is a target that writes a given text.
 type recited struct {
 	*clock
 	vocab  int
@@ -54,8 +54,8 @@ func (p *recitedPass) Logits(s, i int) []float32 {
 	return t.logits
 }
 
-// chatText is a prompt and an answer in words as rare as those of a language, which quotes phrases of
-// what stands before it: a share of its tokens is quoted.
+// chatText draws a prompt and an answer with words as rare as in a natural language. Text quotes
+// phrases from what precedes it: quoted is the share of quoted tokens.
 func chatText(rng *rand.Rand, words, length int, quoted float64) (text []int32, prompt int) {
 	prompt = 30 + rng.IntN(60)
 	for len(text) < prompt+length {
@@ -64,17 +64,17 @@ func chatText(rng *rand.Rand, words, length int, quoted float64) (text []int32, 
 			text = append(text, phrase...)
 			continue
 		}
-		text = append(text, int32(math.Pow(float64(words), rng.Float64()))%int32(words)) // rank r as often as 1/r
+		text = append(text, int32(math.Pow(float64(words), rng.Float64()))%int32(words)) // rank r is as frequent as 1/r
 	}
 	return text[:prompt+length], prompt
 }
 
-// On a busy machine, whatever its rows cost, an answer that quotes little takes hardly longer with
-// lookup than plainly, a short one too, and in a new process. What passes would take on a quiet
-// machine is compared.
+// On a busy machine, whatever rows cost, an answer that quotes little takes hardly longer with
+// lookup than plainly, even if it is short and the process is new. The times that the passes would
+// take on a quiet machine are compared.
 func TestAnswersThatQuoteLittleLoseLittle(t *testing.T) {
 	const words, texts = 512, 60
-	// As measured of a model of 135M parameters: three rows cost little, eight more than twice a pass.
+	// As measured for a model of 135M parameters: three rows cost little, eight more than twice a pass.
 	knots := []struct{ rows, cost float64 }{{1, 1}, {3, 1.09}, {5, 1.74}, {8, 2.36}, {16, 4.48}, {1e4, 2800}}
 	knee := func(n int) float64 {
 		k := 1

@@ -27,8 +27,8 @@ type stateless struct{}
 
 func (stateless) Close() {}
 
-// Where the drafter of all sequences of a pass fails, they fail with its error, and the others go
-// on: here one whose drafter is told of rows that came with a cache.
+// If the drafter of all sequences of a pass fails, they end with its error, and other sequences
+// continue: here, one whose drafter receives rows that came with a cache.
 func TestDrafterOfAllFails(t *testing.T) {
 	m := drafttest.OpenTarget(t, 64)
 	loop := drafttest.Must(speculate.New(speculate.Model(m), nil, speculate.Options{Chunk: 5, Uncontrolled: true}))(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Text that the grammar forces is drafted, and no tree that is verified has a node that the grammar
-// forbids. With and without a controller most tokens come without a pass of their own.
+// Text that the grammar forces is drafted, and no verified tree has a node that the grammar
+// forbids. With and without a controller most tokens come without a separate pass.
 func TestForcedTextIsDrafted(t *testing.T) {
 	pieces := grammars.Vocab(9, func(int) int { return 0 })
 	g, err := grammar.GBNF(`root ::= ("abcdabcd" [ab]){12}`)

@@ -12,7 +12,7 @@ import (
 )
 
 // A conversation in one cache: each prompt begins with a part of the last text. Whatever the
-// drafter takes over of that text and whatever rows it wants again, it is told the whole text in
+// drafter takes over of that text and whichever rows it needs again, it receives the whole text in
 // order, and the tokens are those of plain decoding.
 func TestConversation(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
@@ -49,7 +49,7 @@ func TestConversation(t *testing.T) {
 				r.Fatal(err)
 			}
 			left := d.left(s, n)
-			if !o.Uncontrolled { // a matter of times
+			if !o.Uncontrolled { // depends on times
 				left = s.state.(*hostileState).first
 				if left < 0 || cache.Len() == n {
 					left = n
@@ -84,8 +84,8 @@ func TestConversation(t *testing.T) {
 	})
 }
 
-// Start tells a drafter nothing of a prefix. Steps do, a chunk at a time, and end with their
-// context; meanwhile other sequences go on.
+// Start commits nothing of a prefix to a drafter. Steps do, a chunk at a time, and stop when their
+// context ends. Meanwhile other sequences continue.
 func TestPrefixIsCommittedInSteps(t *testing.T) {
 	target := &toy{vocab: 40, context: 200, salt: 3}
 	d := &counting{}
@@ -124,8 +124,8 @@ func TestPrefixIsCommittedInSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// One read 10 chunks of the prompt; the drafter was told of 9 chunks of the other's, and it
-	// read the rest.
+	// One read 10 chunks of the prompt; the drafter received 9 chunks of the other's, and it read the
+	// rest.
 	if len(other.Output()) != 1 || len(late.Output()) != 1 {
 		t.Errorf("%d and %d tokens after ten steps, want one each", len(other.Output()), len(late.Output()))
 	}

@@ -9,10 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Law 3 in simulation: never much slower than plain decoding, and nearly as fast as the best fixed
-// budget or faster.
+// Law 3 in simulation: speculation is never much slower than plain decoding, and nearly as fast as
+// the best fixed budget or faster.
 
-// rules make a drafter, and options, for an acceptance rule.
+// rules returns, for each acceptance rule, a drafter and options.
 var rules = map[string]func(*simDrafter) (draft.Drafter, Options){
 	"coupled": func(d *simDrafter) (draft.Drafter, Options) { return d, Options{} },
 	"rejection": func(d *simDrafter) (draft.Drafter, Options) {
@@ -21,8 +21,8 @@ var rules = map[string]func(*simDrafter) (draft.Drafter, Options){
 	},
 }
 
-// With a drafter of certain nonsense, however dear it and rows are, little is lost, and less by who
-// knows it already.
+// With a drafter that is confident nonsense, little is lost, however much it and rows cost, and
+// less by a controller that already knows it.
 func TestHostileDrafterCostsLittle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation on one goroutine")
@@ -38,7 +38,7 @@ func TestHostileDrafterCostsLittle(t *testing.T) {
 					{confidence: .5, width: 3, deepest: 6, catchUp: .003 * ms},
 				} {
 					for m, batch := range []int{1, 3} {
-						if (i+j+k+l+m)%2 > 0 { // half of all: any four of these conditions come together
+						if (i+j+k+l+m)%2 > 0 { // half of all: any four of these conditions occur together
 							continue
 						}
 						c := NewController()
@@ -49,7 +49,7 @@ func TestHostileDrafterCostsLittle(t *testing.T) {
 							drafter, o := rules[rule](&d)
 							o.Controller = c
 							speed, stats := simulate(t, target, drafter, o, batch, n)
-							if passes == "noisy" { // as plain decoding is: by a few slow passes more or less
+							if passes == "noisy" { // plain decoding is noisy too, by a few more or fewer slow passes
 								least -= .1
 							}
 							if plain := plain(passes, batch); speed < least*plain {
@@ -81,8 +81,8 @@ func plainSpeeds(t *testing.T, n int) func(passes string, batch int) float64 {
 	}
 }
 
-// With an honest drafter, whatever things cost, it is nearly as fast as the best fixed budget, from
-// the start and when warm.
+// With an honest drafter, whatever the costs, the controller is nearly as fast as the best fixed
+// budget, both from the start and when warm.
 func TestBestBudgetIsFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation on one goroutine")
@@ -139,9 +139,9 @@ func TestBestBudgetIsFound(t *testing.T) {
 	}
 }
 
-// Drawn trees bring what chosen ones bring, in tokens a pass or in speed, whatever the drafter. One
-// that is bad for a while is asked again when it is good. Where passes have a knee, siblings that
-// were drawn before take the place of deeper nodes: chains alone are compared there.
+// Drawn trees bring what chosen ones bring, in tokens per pass or in speed, whatever the drafter. A
+// drafter that is bad for a while is asked again when it is good. If passes have a knee, siblings
+// that were drawn earlier take the place of deeper nodes, so only chains are compared there.
 func TestBothRulesSpeculateAlike(t *testing.T) {
 	for name, d := range map[string]simDrafter{
 		"chain":    {right: .8, confidence: .8, width: 1, deepest: 8},
@@ -170,7 +170,7 @@ func TestBothRulesSpeculateAlike(t *testing.T) {
 			speed, tau := run("coupled")
 			s, got := run("rejection")
 			least := .95
-			if name == "turning" { // the size of drawn trees is chosen before they are drawn: it follows later
+			if name == "turning" { // the size of drawn trees is chosen before they are drawn, so it follows later
 				least = .9
 			}
 			if got < least*tau && s < least*speed {
@@ -185,7 +185,7 @@ func TestBothRulesSpeculateAlike(t *testing.T) {
 	}
 }
 
-// A drafter that turns from nonsense to good and back is followed.
+// The controller follows a drafter that turns from nonsense to good and back.
 func TestTurningDrafterIsFollowed(t *testing.T) {
 	for _, passes := range []string{"flat", "cheap", "knee", "steps"} {
 		const n = 3000
@@ -209,9 +209,9 @@ func TestTurningDrafterIsFollowed(t *testing.T) {
 	}
 }
 
-// Whatever drafting, reading and rows cost, and whatever a drafter promises that is never right,
-// texts that come one after the other lose little time to it, prompts and the first text included:
-// what one text found out is not paid for again by the next.
+// Whatever drafting, reading and rows cost, and whatever a drafter that is never right promises,
+// texts that follow each other lose little time to it, including prompts and the first text: what
+// one text found out is not paid for again by the next.
 func TestHopelessDrafterCostsLittle(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		cost := passCosts[rapid.SampledFrom([]string{"flat", "cheap", "knee", "steps", "dear", "linear"}).Draw(r,
@@ -223,14 +223,14 @@ func TestHopelessDrafterCostsLittle(t *testing.T) {
 				rapid.Float64Range(.02, 1).Draw(r, "level") * ms},
 			catchUp: rapid.Float64Range(0, .2).Draw(r, "reading") * ms,
 		}
-		alone := rapid.Bool().Draw(r, "alone") // trees of the text alone are no better
+		alone := rapid.Bool().Draw(r, "alone") // trees from the text alone are no better
 		recital := draftCost{rapid.Float64Range(0, .1).Draw(r, "text") * ms, 0}
 		hopelessCostsLittle(r, cost, d, alone, recital)
 	})
 }
 
-// A proposal of as many levels as none before is no measure of what levels cost. What the drafter
-// read before it is known all the same, and counts.
+// A proposal with more levels than any before is no measure of what levels cost. But what the
+// drafter read before it is known and counts.
 func TestReadingForRareProposalsCounts(t *testing.T) {
 	for _, reading := range []float64{.05, .1, .15, .2} {
 		d := &simDrafter{confidence: .99, width: 3, deepest: 60, draftCost: draftCost{.25 * ms, 1 * ms}, catchUp: reading * ms}
@@ -238,15 +238,15 @@ func TestReadingForRareProposalsCounts(t *testing.T) {
 	}
 }
 
-// Drafts that cost a hundredth of a pass, and promise much, are given up too before they add up.
+// Drafts that cost a hundredth of a pass and promise much are given up before they add up.
 func TestCheapHopelessDrafts(t *testing.T) {
 	d := &simDrafter{confidence: .99, width: 1, deepest: 1, draftCost: draftCost{.0156 * ms, .0312 * ms},
 		catchUp: .0005 * ms}
 	hopelessCostsLittle(t, passCosts["flat"], d, true, draftCost{.0312 * ms, 0})
 }
 
-// A drafter that is asked for levels alone, since trees by the text did not pay, and then drafts none pays for what the
-// text takes. Otherwise it would be asked in every round.
+// If a drafter is asked only for levels, because trees from the text did not pay, and then drafts
+// none, it is charged what the text takes. Otherwise it would be asked in every round.
 func TestRefusedLevelsPayForTheText(t *testing.T) {
 	for _, text := range []float64{.03, .04, .05, .06, .08} {
 		d := &simDrafter{confidence: .99, width: 1, deepest: 1, draftCost: draftCost{.008 * ms, .02 * ms}, catchUp: .0001 * ms}
@@ -254,8 +254,8 @@ func TestRefusedLevelsPayForTheText(t *testing.T) {
 	}
 }
 
-// hopelessCostsLittle runs texts with a drafter that is never right, and without it. Where alone is
-// true, the drafter may also draw trees of the text alone, which cost recital.
+// hopelessCostsLittle runs texts with a drafter that is never right, and without it. If alone is
+// set, the drafter may also build trees from the text alone, which cost recital.
 func hopelessCostsLittle(t interface {
 	Fatal(...any)
 	Errorf(string, ...any)
@@ -283,16 +283,15 @@ func hopelessCostsLittle(t interface {
 		return target.seconds()
 	}
 	plain := run(nil)
-	// What is not known yet is paid for once: reading the first prompt, and drafts of the first
-	// text.
+	// Unknown costs are paid for once: reading the first prompt, and drafts of the first text.
 	first := prompt*d.catchUp + 3*(d.base+12*d.level) + 30*ms
 	if lost := run(d) - plain - first; lost > .02*plain {
 		t.Errorf("%d texts took %.1f%% longer than plainly", texts, 100*lost/plain)
 	}
 }
 
-// Of a drafter and the text alone the better is asked, whichever it is, and whatever reading and
-// drafting cost. A drafter that knows anything knows what the text does.
+// Of a drafter and the text alone, the better one is asked, whichever it is, and whatever reading
+// and drafting cost. A drafter that knows anything also knows what the text does.
 func TestTheBetterIsAsked(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation on one goroutine")

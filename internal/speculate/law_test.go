@@ -11,19 +11,19 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Exact small models, and a drafter that draws its candidates, well or wrongly.
+// Small exact models, and a drafter that draws its candidates, correctly or not.
 
-// lawVocab is the vocabulary of the exact small models on which laws are tested.
+// lawVocab is the vocabulary of the small exact models on which laws are tested.
 const lawVocab = 4
 
-// lawTarget's logits follow from a token and its position, and are known.
+// lawTarget has known logits, which depend on a token and its position.
 type lawTarget struct {
 	*clock
 	logits  [8][lawVocab][]float32
 	grammar *grammar.Constraint // may be nil
 }
 
-// constrain makes the tokens the letters a to d, and a grammar of them.
+// constrain makes the tokens the letters a to d, constrained by a grammar.
 func (t *lawTarget) constrain(source string) {
 	g, err := grammar.GBNF(source)
 	if err != nil {
@@ -42,7 +42,7 @@ func newLaw(salt uint64) *lawTarget {
 	return t
 }
 
-// lawLogits are about normal, with a spread of 1.2.
+// lawLogits returns logits with a roughly normal distribution and a spread of 1.2.
 func lawLogits(salt uint64, at int, token int32) []float32 {
 	l := make([]float32, lawVocab)
 	for v := range l {
@@ -80,7 +80,7 @@ func (p *lawPass) Logits(s, i int) []float32 {
 	return p.t.logits[p.at[s]+int(r.Tree.Depth[node])][r.Tree.Token[node]]
 }
 
-// law is the exact distribution of the first n tokens after a prompt of one token: by plain
+// law returns the exact distribution of the first n tokens after a prompt of one token, by plain
 // decoding at every step.
 func (t *lawTarget) law(params sample.Params, n int) []float64 {
 	s, err := sample.New(params, lawVocab)
@@ -111,7 +111,7 @@ func (t *lawTarget) law(params sample.Params, n int) []float64 {
 				panic(err)
 			}
 			if place == nil {
-				return // what came before has no chance
+				return // the preceding tokens have no chance
 			}
 			if _, err := mask(Request{Grammar: g}, place, logits); err != nil {
 				panic(err)
@@ -126,13 +126,13 @@ func (t *lawTarget) law(params sample.Params, n int) []float64 {
 	return joint
 }
 
-// drawer drafts trees of random tokens, drawn without replacement from distributions of its own.
+// drawer drafts trees of random tokens, drawn without replacement from its own distributions.
 type drawer struct {
 	draft.Base
 	salt   uint64
 	widths []int // children of a node, by depth
 	heads  int   // 2: two trees, spliced
-	silent bool  // does not say what it drew from
+	silent bool  // does not report what it drew from
 	fault  string
 
 	drawn map[draft.State][][]float32
@@ -155,12 +155,12 @@ func (d *drawer) Commit(rows []draft.Rows) error {
 	return nil
 }
 
-// from is what a head draws from after a token.
+// from returns the distribution from which a head draws after a token.
 func (d *drawer) from(head, at int, token int32) []float32 {
 	q := lawLogits(d.salt+uint64(head), at, token)
 	sum := float32(0)
 	for i, l := range q {
-		q[i] = float32(math.Exp(float64(l) * float64(1+2*head))) // the second is the surer
+		q[i] = float32(math.Exp(float64(l) * float64(1+2*head))) // the second is more confident
 		sum += q[i]
 	}
 	for i := range q {
@@ -202,7 +202,7 @@ func (d *drawer) grow(s *drawerState, t *tree.Tree, head, budget, depth int) (dr
 			continue
 		}
 		q := d.from(head, s.at+at, t.Token[node])
-		order := []int32{0, 1, 2, 3} // in the order that Gumbel-top-k draws
+		order := []int32{0, 1, 2, 3} // in the order in which Gumbel-top-k draws them
 		slices.SortFunc(order, func(a, b int32) int {
 			score := func(x int32) float64 {
 				return math.Log(float64(q[x])) + sample.Noise(s.seed+uint64(head), s.at+at+1, x)
@@ -239,7 +239,7 @@ func (d *drawer) grow(s *drawerState, t *tree.Tree, head, budget, depth int) (dr
 	return drawn
 }
 
-// merge is what should not be done: of two draws of one token under the same text it keeps the
+// merge does what must not be done: of two draws of one token after the same text it keeps only the
 // first.
 func (d *drawer) merge(s *drawerState, t *tree.Tree) {
 	merged, drawn := tree.New(t.Token[0]), [][]float32{nil}
@@ -255,7 +255,7 @@ func (d *drawer) merge(s *drawerState, t *tree.Tree) {
 	d.drawn[s] = drawn
 }
 
-// drawnFrom is what a sequence's tree was drawn from.
+// drawnFrom reports what a sequence's tree was drawn from.
 type drawnFrom struct {
 	d *drawer
 	s draft.State
@@ -269,7 +269,7 @@ func (d drawnFrom) of(node int) []float32 {
 	return q
 }
 
-// unsure is the same drafter, which does not say what it drew from.
+// unsure is the same drafter without a report of what it drew from.
 type unsure struct{ draft.Drafter }
 
 func (d unsure) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// stumbling is a drafter that now and then takes far longer than it should.
+// stumbling is a drafter that occasionally takes far longer than it should.
 type stumbling struct {
 	*simDrafter
 	stumble func() float64 // seconds
@@ -19,15 +19,15 @@ func (d *stumbling) Propose(ctx context.Context, requests []draft.Request) ([]dr
 	return d.simDrafter.Propose(ctx, requests)
 }
 
-// A drafter that pays is asked in nearly every round of every text, whatever luck it has in the
-// first ones: passages that it cannot foretell, a machine that changes its pace, passes and drafts
-// that are held up.
+// A drafter that pays off is asked in nearly every round of every text, whatever luck it has in the
+// first ones: passages that it cannot predict, a machine that changes its speed, passes and drafts
+// that are delayed.
 func TestBadLuckIsForgotten(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation on one goroutine")
 	}
 	const trials, texts, prompt, output = 100, 6, 50, 160
-	// of a plain pass; how often something is held up
+	// of a plain pass; how often something is delayed
 	for _, c := range []struct{ pass, held float64 }{{20 * ms, 0}, {20 * ms, .02}, {.15 * ms, .002}} {
 		all, worst := 0.0, 0.0
 		for trial := range uint64(trials) {
@@ -77,7 +77,7 @@ func TestBadLuckIsForgotten(t *testing.T) {
 	}
 }
 
-// wavering is a drafter that says before each draft how sure it is, and is right as often.
+// wavering is a drafter that reports before each draft how confident it is, and is right equally often.
 type wavering struct {
 	*simWithText
 	sure func() float64
@@ -89,8 +89,8 @@ func (d *wavering) Propose(ctx context.Context, requests []draft.Request) ([]dra
 	return d.simWithText.Propose(ctx, requests)
 }
 
-// A drafter that gains a seventh or a twelfth is not given up for a run of bad luck, on a machine
-// whose passes differ by more than that.
+// A drafter that gains a seventh or a twelfth is not given up because of a run of bad luck, on a
+// machine whose passes differ by more than that.
 func TestSmallGainsAreKept(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation on one goroutine")
@@ -134,8 +134,8 @@ func TestSmallGainsAreKept(t *testing.T) {
 	}
 }
 
-// A drafter that gains where a text is decoded alone is asked there, though for many texts at the same time, whose
-// passes have no room for further rows, drafting did not pay, again and again.
+// A drafter that gains when a text is decoded alone is asked then, even though drafting repeatedly
+// did not pay for many texts at the same time, whose passes have no room for further rows.
 func TestManyTextsDoNotSpoilADrafter(t *testing.T) {
 	const many, texts, prompt, output = 8, 4, 30, 200
 	for _, right := range []float64{.5, .7} {

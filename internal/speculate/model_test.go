@@ -33,8 +33,8 @@ func (c *chance) Propose(_ context.Context, requests []draft.Request) ([]draft.P
 	return make([]draft.Proposal, len(requests)), nil
 }
 
-// On a real model: a batch of texts with lookup, with a drafter of random trees, and each text
-// alone without a drafter come out the same.
+// On a real model, a batch of texts with lookup, the same with a drafter of random trees, and each
+// text alone without a drafter have the same output.
 func TestSameTokensOnAModel(t *testing.T) {
 	m, err := model.Open(testdata.Path(t, "models/go-7m/go-7m-f32.gguf"), model.Options{Threads: 2})
 	if err != nil {

@@ -61,8 +61,8 @@ func (d *lateFault) Commit(rows []draft.Rows) error {
 	return d.Drafter.Commit(inner)
 }
 
-// A drafter's commit may fail in any round. The tokens of the round are there in any case; a text that is complete with
-// them ends as it would have, the error is reported, and the drafter's state is closed.
+// A drafter's commit may fail in any round. The tokens of the round are there anyway; a text that
+// they complete ends as it would have, the error is reported, and the drafter's state is closed.
 func TestFailedCommitLosesNoText(t *testing.T) {
 	m := drafttest.OpenTarget(t, 64)
 	prompt := []int32{1, 2, 3, 1, 2, 3, 1, 2}

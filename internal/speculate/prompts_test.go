@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A short prompt does not wait for long ones, the first one is read at half the speed of all prompts
-// at least, and no step has more rows than it may.
+// A short prompt does not wait for long ones, the first one is read at no less than half the speed
+// of all prompts together, and no step has more rows than allowed.
 func TestPromptsShareRows(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		target := &toy{vocab: 40, context: 4096, salt: rapid.Uint64().Draw(r, "salt")}

@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// keptP is a wrong rule: rejections leave p as it is.
+// keptP is a wrong rule: rejections do not change p.
 type keptP struct{ *rejection }
 
 func (r keptP) next(s *Sequence, logits []float32, nodes []int32) (int32, error) {
@@ -67,7 +67,7 @@ func chiSquare(t *testing.T, target *lawTarget, params sample.Params, d draft.Dr
 	rareCount := 0.0
 	for cell, p := range law {
 		want, got := p*float64(runs), float64(counts[cell])
-		if want < 5 { // too rare for the approximation: together they count as one
+		if want < 5 { // too rare for the approximation: counted together as one
 			rare += want
 			rareCount += got
 			continue
@@ -88,8 +88,8 @@ func chiSquare(t *testing.T, target *lawTarget, params sample.Params, d draft.Dr
 // lawGrammar allows two or three of the four letters at every place, and never ends.
 const lawGrammar = `root ::= ([ab] ([acd] | "b" [cd])? | "d" [bcd])*`
 
-// The rule keeps the target's distribution, whatever was drafted and how, and the test sees when it
-// does not.
+// The rule preserves the target's distribution, whatever was drafted and how, and the test detects
+// wrong rules.
 func TestRejectionKeepsTheLaw(t *testing.T) {
 	truncated := sample.Params{Temperature: .8, TopP: .95, RepetitionPenalty: 1.3, FrequencyPenalty: .3}
 	for i, c := range []struct {
@@ -97,7 +97,7 @@ func TestRejectionKeepsTheLaw(t *testing.T) {
 		params sample.Params
 		d      draft.Drafter
 		o      Options
-		tokens int // whose joint law is tested; 0: 3
+		tokens int // number of tokens whose joint law is tested; 0: 3
 		wrong  bool
 		change func(*Loop)
 
@@ -168,7 +168,7 @@ func TestRejectionKeepsTheLaw(t *testing.T) {
 	}
 }
 
-// At temperature 0 every rule is greedy decoding, and above it runs repeat.
+// At temperature 0 every rule is greedy decoding, and above it runs are reproducible.
 func TestRejectionRepeats(t *testing.T) {
 	target := newLaw(5)
 	for _, temperature := range []float32{0, 1} {
@@ -197,7 +197,7 @@ func TestRejectionRepeats(t *testing.T) {
 	}
 }
 
-// A drafter that draws from something else than the target's vocabulary is refused.
+// A drafter that draws from anything other than the target's vocabulary is refused.
 func TestDrawnIsChecked(t *testing.T) {
 	l, err := New(newLaw(1), &drawer{widths: []int{2}, fault: "short"}, Options{Accept: Rejection, Uncontrolled: true})
 	if err != nil {

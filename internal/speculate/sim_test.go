@@ -13,7 +13,7 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// A simulation of law 3: a target and drafters that take simulated time, on a clock of their own.
+// A simulation of law 3: a target and drafters that take simulated time, on their own clock.
 
 // clock is simulated time.
 type clock struct{ t time.Duration }
@@ -29,10 +29,10 @@ const world64 = 64
 // truth is the target's token at a position.
 func truth(position int) int32 { return int32(hash(99, uint64(position)) % world64) }
 
-// simTarget is a target whose text is truth, and whose passes cost what cost says of their rows.
+// simTarget is a target whose text is truth, and whose passes take the time that cost gives for their rows.
 type simTarget struct {
 	*clock
-	cost   func(rows int, at float64) float64 // seconds; at: the time
+	cost   func(rows int, at float64) float64 // seconds; at: the current time
 	output float64                            // share of a row's time that its logits take
 	logits [world64][]float32
 }
@@ -78,10 +78,10 @@ func (p *simPass) Logits(s, i int) []float32 {
 
 type draftCost struct{ base, level float64 }
 
-// simDrafter drafts level by level, asking its guide: a chain of the right tokens, each right with
-// probability right, and beside each node width − 1 siblings that are right when it is not with
-// probability beside. It believes in the chain by confidence, and in siblings by halves of the
-// rest.
+// simDrafter drafts level by level, as its guide allows: a chain of tokens, each right with
+// probability right, and for each node of it width − 1 siblings, one of which is right with
+// probability siblingRight if the node is wrong. It gives the chain the probability confidence, and
+// each sibling half of the rest.
 type simDrafter struct {
 	draft.Base
 	*clock
@@ -90,8 +90,8 @@ type simDrafter struct {
 	width, deepest                  int
 	catchUp                         float64 // seconds to read a token
 	rng                             uint64
-	turns                           func(position int) float64 // overrides right, where given
-	drawn                           func(int) []float32        // of its proposals
+	turns                           func(position int) float64 // overrides right, if not nil
+	drawn                           func(int) []float32        // for its proposals
 	proposals                       []draft.Proposal
 	first                           textrank.FirstPass
 }
@@ -117,11 +117,11 @@ func (d *simDrafter) Commit(rows []draft.Rows) error {
 }
 
 func (d *simDrafter) random() float64 {
-	d.rng++ // hashed twice: of numbers in a row one hash is no chance
+	d.rng++ // hashed twice: one hash of consecutive numbers is not random
 	return float64(unit(hash(5, hash(d.rng, 7, 11))))
 }
 
-// sibling is what the drafter believes of the k-th node beside the chain.
+// sibling returns the drafter's log-probability for the k-th sibling of a node of the chain.
 func (d *simDrafter) sibling(k int) float32 {
 	return float32(math.Log((1 - d.confidence) * math.Pow(0.5, float64(k))))
 }
@@ -142,8 +142,8 @@ func (d *simDrafter) Propose(_ context.Context, requests []draft.Request) ([]dra
 	return d.proposals, nil
 }
 
-// grow drafts a request's tree, which is expected to bring so many tokens by the text alone, and
-// returns its levels.
+// grow drafts a request's tree and returns its levels. byText is the number of tokens that the text
+// alone is expected to bring.
 func (d *simDrafter) grow(q draft.Request, byText float32, asks, withText bool) int {
 	s := q.State.(*simState)
 	node := 0
@@ -174,7 +174,7 @@ func (d *simDrafter) grow(q draft.Request, byText float32, asks, withText bool) 
 					return 0
 				}
 				chance, more = believed()
-				if asks { // by a pass they are worth something else
+				if asks { // by a pass they have another value
 					d.spend(float64(s.at-s.read) * d.catchUp)
 					s.read = s.at
 					q.Tree.Reset(q.Tree.Token[0])
@@ -212,7 +212,7 @@ func (d *simDrafter) grow(q draft.Request, byText float32, asks, withText bool) 
 	return depth
 }
 
-// simWithText is a drafter that also proposes by the text alone.
+// simWithText is a drafter that also proposes from the text alone.
 type simWithText struct {
 	*simDrafter
 	text simDrafter
@@ -238,7 +238,7 @@ func (d *simWithText) Propose(_ context.Context, requests []draft.Request) ([]dr
 	return d.proposals, nil
 }
 
-// decode runs n tokens and returns tokens a second of simulated time, the prompt left out.
+// simulate decodes n tokens and returns tokens per second of simulated time, without the prompt.
 func simulate(t testing.TB, target *simTarget, d draft.Drafter, o Options, batch, n int) (perSecond float64,
 	stats *Stats) {
 	l, err := New(target, d, o)
@@ -283,7 +283,7 @@ func simulate(t testing.TB, target *simTarget, d draft.Drafter, o Options, batch
 	return float64(n*batch) / (target.seconds() - began), l.Stats()
 }
 
-// writeText writes a text of so many tokens after a prompt of others.
+// writeText writes a text of output tokens after a prompt of prompt tokens.
 func writeText(t interface{ Fatal(...any) }, l *Loop, prompt, output int) Stats {
 	s, err := l.Start(make([]int32, prompt), Request{MaxTokens: output})
 	if err != nil {
@@ -303,7 +303,7 @@ func finish(t interface{ Fatal(...any) }, l *Loop, s *Sequence) {
 	}
 }
 
-// evenly says that candidates were drawn evenly.
+// evenly reports that candidates were drawn from a uniform distribution.
 type evenly struct{}
 
 func (evenly) of(int) []float32 { return even }
@@ -312,7 +312,7 @@ var even = slices.Repeat([]float32{1}, world64)
 
 const ms = 1e-3
 
-// passCosts are what rows cost, in the ways that machines have.
+// passCosts are the costs of rows on various machines.
 var passCosts = map[string]func(rows int, at float64) float64{
 	"flat":   func(n int, _ float64) float64 { return ms * (1 + .002*float64(n-1)) },
 	"cheap":  func(n int, _ float64) float64 { return ms * (1 + .03*float64(n-1)) },
@@ -327,7 +327,7 @@ var passCosts = map[string]func(rows int, at float64) float64{
 		}
 		return t
 	},
-	"drifting": func(n int, at float64) float64 { // everything twice as dear every other while, rows more so
+	"drifting": func(n int, at float64) float64 { // everything is twice as expensive every other while, rows even more so
 		if int(at/.15)%2 == 1 {
 			return 2 * ms * (1 + .1*float64(n-1))
 		}

@@ -66,7 +66,7 @@ func TestSameTokens(t *testing.T) {
 	}
 }
 
-// shared is a controller that all loops of a test use, at the same time.
+// shared is a controller that all loops of a test use at the same time.
 var shared = NewController()
 
 func sameTokens(r *rapid.T) {
@@ -118,7 +118,7 @@ func sameTokens(r *rapid.T) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	if rapid.Bool().Draw(r, "odd clock") { // any cost of anything; now and then time stands still
+	if rapid.Bool().Draw(r, "odd clock") { // arbitrary costs of everything; now and then time stands still
 		at, rng := time.Unix(0, 0), rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "times"), 0))
 		l.now = func() time.Time {
 			at = at.Add(time.Duration(math.Exp(20*rng.Float64())) - 1)
@@ -128,9 +128,9 @@ func sameTokens(r *rapid.T) {
 
 	var all []*Sequence
 	emitted := make([][]int32, n)
-	tried := make([]int, n) // depths of rounds where the accepted path came to a node's parent
+	tried := make([]int, n) // depths of rounds in which the accepted path reached a node's parent
 	for i := range n {
-		if rapid.Bool().Draw(r, "reuse") { // a cache that another text left its rows in
+		if rapid.Bool().Draw(r, "reuse") { // a cache in which another text left its rows
 			c := &toyCache{rows: slices.Clone(prompts[i][:rapid.IntRange(0, len(prompts[i])).Draw(r, "rows")])}
 			asks[i].Cache = c
 		}
@@ -257,7 +257,7 @@ func sameTokens(r *rapid.T) {
 	}
 }
 
-// A sequence under a grammar goes on where an earlier one stopped, wherever that was.
+// A sequence under a grammar continues where an earlier one stopped, wherever that was.
 func TestGrammarGoesOn(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		target := &toy{vocab: 40, context: 60, salt: rapid.Uint64().Draw(r, "salt"), near: 1, skip: r.Skip}
@@ -334,7 +334,7 @@ func (o *oracle) Propose(_ context.Context, requests []draft.Request) ([]draft.P
 	return make([]draft.Proposal, len(requests)), nil
 }
 
-// A drafter's faults are errors that say what is wrong, and no tokens.
+// A drafter's faults become errors that say what is wrong, and no tokens.
 func TestFaultyDrafter(t *testing.T) {
 	for want, d := range map[string]fault{
 		"token 99":  func(q draft.Request) error { q.Tree.Append(0, 99, 0); return nil },
@@ -434,7 +434,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// spells reports whether the path to a node, the root not counted, is the beginning of a text.
+// spells reports whether the path to a node, without the root, is the beginning of a text.
 func spells(t *tree.Tree, node int32, text []int32) bool {
 	for ; node > 0; node = t.Parent[node] {
 		if t.Token[node] != text[t.Depth[node]-1] {

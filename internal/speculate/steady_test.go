@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// still is a target that costs nothing and allocates nothing: its text goes round in a circle.
+// still is a target that costs nothing and allocates nothing: its text runs in a circle.
 type still struct{ logits [16][]float32 }
 
 func (t *still) Vocab() int                    { return 16 }
@@ -93,7 +93,7 @@ func steadyState(t *testing.T, name string, free bool) {
 	}
 }
 
-// A round beside drafting and the pass, with the largest trees of the default budget.
+// BenchmarkRound times a round without drafting and the pass, with the largest trees of the default budget.
 func BenchmarkRound(b *testing.B) {
 	for _, free := range []bool{true, false} {
 		b.Run(map[bool]string{true: "uncontrolled", false: "controlled"}[free], func(b *testing.B) {

@@ -16,14 +16,14 @@ import (
 )
 
 // toy is an exact target: logits are a pure function of the whole context, with some structure, so
-// that text repeats now and then and a drafter has something to find. Its cache checks every rule
-// the loop must keep.
+// that text repeats now and then and a drafter can find something. Its cache checks every rule that
+// the loop must obey.
 type toy struct {
 	vocab, context int
 	salt           uint64
-	near           float32 // weight of the last two tokens against that of the whole context
+	near           float32 // weight of the last two tokens relative to that of the whole context
 	runs           int
-	skip           func(...any) // the case, which a grammar cannot follow
+	skip           func(...any) // skips a case that a grammar cannot follow
 }
 
 func (t *toy) Vocab() int    { return t.vocab }
@@ -44,7 +44,7 @@ func (t *still) CheckCache(c Cache) error     { return checkCache[*stillCache](c
 func (t *simTarget) CheckCache(c Cache) error { return checkCache[*stillCache](c) }
 func (t *lawTarget) CheckCache(c Cache) error { return checkCache[*stillCache](c) }
 
-// checkCache refuses a cache that is no C.
+// checkCache refuses a cache that is not a C.
 func checkCache[C Cache](c Cache) error {
 	if _, ok := c.(C); !ok {
 		return fmt.Errorf("the cache is a %T", c)
@@ -62,7 +62,7 @@ func hash(h uint64, v ...uint64) uint64 {
 
 func unit(h uint64) float32 { return float32(h>>40) / (1 << 24) }
 
-// logits after a text.
+// logits returns the logits after a text.
 func (t *toy) logits(text []int32) []float32 {
 	whole, near := t.salt, t.salt
 	for _, tok := range text {
@@ -79,7 +79,7 @@ func (t *toy) logits(text []int32) []float32 {
 	return l
 }
 
-// feature is the toy's tap: a number that only this context has.
+// feature returns the toy's tap: a number that is unique to this context.
 func (t *toy) feature(layer int, text []int32) float32 {
 	h := hash(t.salt, uint64(layer))
 	for _, tok := range text {
@@ -178,7 +178,7 @@ func (p *toyPass) Tap(t, s, node int) []float32 {
 	return []float32{p.t.feature(p.taps[t], p.texts[s][node])}
 }
 
-// plain is plain decoding in its plainest form, without the loop: what every test compares with.
+// plain is plain decoding in its plainest form, without the loop: the reference for every test.
 func plain(t *toy, prompt []int32, r Request) []int32 {
 	s, err := sample.New(r.Sampling, t.vocab)
 	if err != nil {
@@ -218,8 +218,8 @@ func plain(t *toy, prompt []int32, r Request) []int32 {
 	}
 }
 
-// mask takes the chance of all tokens that the grammar does not allow, one by one. It returns false
-// where none is allowed.
+// mask removes the chance of all tokens that the grammar does not allow, one by one. It returns
+// false if none is allowed.
 func mask(r Request, place *grammar.State, logits []float32) (any bool, err error) {
 	for tok := range int32(len(logits)) {
 		next, err := r.Grammar.Next(place, tok, 0)
@@ -241,7 +241,7 @@ func mask(r Request, place *grammar.State, logits []float32) (any bool, err erro
 	return any, nil
 }
 
-// randomGrammar is a grammar over the toy's tokens; nil now and then.
+// randomGrammar returns a grammar over the toy's tokens, or nil now and then.
 func randomGrammar(r *rapid.T, vocab int, end func(int32) bool) *grammar.Constraint {
 	intn := func(n int) int { return rapid.IntRange(0, n-1).Draw(r, "n") }
 	g, err := grammar.GBNF(grammars.Random(intn))
@@ -257,7 +257,7 @@ func randomGrammar(r *rapid.T, vocab int, end func(int32) bool) *grammar.Constra
 	return &grammar.Constraint{Grammar: g, Vocab: grammar.NewVocab(pieces), Encode: func(text string) (tokens []int32) {
 		for len(text) > 0 {
 			best := int32(-1)
-			for token, piece := range pieces { // of those that fit, any
+			for token, piece := range pieces { // any of those that fit
 				if len(piece) > 0 && strings.HasPrefix(text, string(piece)) && (best < 0 || intn(2) == 0) {
 					best = int32(token)
 				}
@@ -271,31 +271,31 @@ func randomGrammar(r *rapid.T, vocab int, end func(int32) bool) *grammar.Constra
 	}}
 }
 
-// hostile drafts at random: right tokens (it is told the output), wrong ones, duplicated branches,
-// trees beyond budget and depth. It checks that it is told the text and its taps, in order and
+// hostile drafts at random: right tokens (it knows the output), wrong ones, duplicated branches,
+// trees beyond budget and depth. It checks that it receives the text and its taps in order and
 // without gaps.
 type hostile struct {
 	draft.Base
 	r      *rapid.T
 	t      *toy
 	output map[int32][]int32 // by first prompt token: the whole text
-	right  int               // chance in ten that a chain goes on with the right token
+	right  int               // chance in ten that a chain continues with the right token
 	taps   []int
 
-	network bool // it says that a network made its trees
+	network bool // it reports that a network made its trees
 }
 
 type hostileState struct {
 	h        *hostile
 	text     []int32
-	next     int32 // what the target said comes next, -1: unknown
+	next     int32 // the target's next token; -1: unknown
 	closed   bool
 	skipped  bool // the last rows were not to be read
 	computed bool // rows have come with a pass
 
 	known    []int32 // the beginning of the text, taken over from another sequence
-	first    int     // rows before this one are known, or not wanted; -1: Resume was not called
-	proposed int     // round trips
+	first    int     // rows before this one are known, or not needed; -1: Resume was not called
+	proposed int     // number of proposals
 }
 
 func (s *hostileState) Close() { s.closed = true }
@@ -305,7 +305,7 @@ func (h *hostile) Begin(draft.Options) (draft.State, error) {
 	return &hostileState{h: h, next: -1, first: -1}, nil
 }
 
-// Resume takes over what is common, and wants any rows again.
+// Resume takes over the common text, and requests a random number of rows again.
 func (h *hostile) Resume(to draft.State, n int, from draft.State, common int) int {
 	s := to.(*hostileState)
 	if from != nil {
@@ -319,7 +319,7 @@ func (h *hostile) Resume(to draft.State, n int, from draft.State, common int) in
 	return s.first
 }
 
-// left is how many rows of a prefix are to be in the cache of a sequence that was just started.
+// left returns how many rows of a prefix must be in the cache of a sequence that was just started.
 func (h *hostile) left(s *Sequence, n int) int {
 	first := s.state.(*hostileState).first
 	if first < 0 || s.r.MaxTokens > 0 && n-first > s.r.MaxTokens {
@@ -365,13 +365,13 @@ func (h *hostile) Propose(_ context.Context, requests []draft.Request) ([]draft.
 				half.Append(parent, token, -rapid.Float32Range(0, 3).Draw(h.r, "nll"))
 			}
 		}
-		// A splice has duplicate siblings under the root, and may be twice the budget.
+		// A splice has duplicate siblings under the root, and may be twice as large as the budget.
 		splice(q.Tree, one, two)
 	}
 	return proposals, nil
 }
 
-// splice makes dst one tree of two, which share their root alone.
+// splice makes dst one tree of two that share only their root.
 func splice(dst, one, two *tree.Tree) {
 	dst.Copy(one)
 	at := []int{0}

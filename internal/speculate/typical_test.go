@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Of all paths of a tree whose every token is probable enough the longest is taken, of equally long
-// ones the likeliest.
+// Of all paths of a tree whose every token is probable enough, the longest is taken; of equally
+// long ones, the likeliest.
 func TestTypicalPath(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		const vocab = 6
@@ -73,7 +73,7 @@ func TestTypicalPath(t *testing.T) {
 			last = int(rule.path[n-1])
 		}
 		if equal := best-worths[last] < 1e-4; equal && slices.Equal(rule.path, s.tree.Path(last, nil)[1:]) {
-			want = rule.path // it is as likely
+			want = rule.path // it is equally likely
 		}
 		if !slices.Equal(rule.path, want) {
 			r.Fatalf("path %v of %v, want %v", rule.path, s.tree, want)
@@ -86,7 +86,7 @@ func TestTypicalPath(t *testing.T) {
 	})
 }
 
-// noting is a drafter that notes how it was begun, and proposes nothing.
+// noting is a drafter that records how it was begun, and proposes nothing.
 type noting struct {
 	draft.Base
 	begun draft.Options
@@ -104,8 +104,8 @@ func (d *noting) Propose(_ context.Context, requests []draft.Request) ([]draft.P
 func (d *noting) Commit([]draft.Rows) error { return nil }
 func (d *noting) Close()                    {}
 
-// The rule changes the text, so that no request may ask for it. Under it a drafter looks for what
-// is probable, and not for what the noise will choose.
+// The rule changes the text, so no request may ask for it. Under it a drafter looks for what is
+// probable, not for what the noise will choose.
 func TestTypicalIsForMeasurements(t *testing.T) {
 	for rule, temperature := range map[string]float32{Typical: 0, Coupled: 1} {
 		d := new(noting)
