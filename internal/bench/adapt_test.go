@@ -67,8 +67,8 @@ func TestOpenStream(t *testing.T) {
 	}
 }
 
-// A stream's prompts are encoded as the suites' are, in all cases: questions with the chat template
-// and without, and forced texts, which every policy then writes.
+// A stream's prompts are encoded as the suites' are in all cases: questions with and without the
+// chat template, and forced texts, which every policy then writes.
 func TestAdaptPrompts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "q.jsonl")
 	lines := `{"prompt": "one two", "forced_output": "three four five"}` + "\n" + `{"prompt": "six"}` + "\n"
@@ -174,7 +174,7 @@ func TestAdapt(t *testing.T) {
 	if files, err := r.Save(filepath.Join(t.TempDir(), "out")); err != nil || len(files) != 4 {
 		t.Errorf("%v, %v", files, err)
 	}
-	// Interrupted, it reports the queries of the turns that all policies have finished.
+	// An interrupted run reports the queries of the turns that all policies have finished.
 	for stop, queries := range map[int]int{7: 0, 31: 10} {
 		ctx, cancel := context.WithCancel(context.Background())
 		o.Progress = func(n, _ int) {
@@ -212,7 +212,7 @@ func TestAdapt(t *testing.T) {
 	}
 }
 
-// What updates that are waited for would have cost decoding is in the time of the turn, once.
+// What the updates that are waited for would have cost decoding is in the turn's time, once.
 func TestAdaptChargesWhatItWaitedFor(t *testing.T) {
 	o := AdaptOptions{Target: tinyPair(t), Drafter: "jetspec:tree=ddtree", MaxTokens: 8, Uncontrolled: true,
 		Adapt: adapt.Options{Wait: true, Tuning: adapt.DefaultTuning()}}

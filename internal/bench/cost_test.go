@@ -32,7 +32,7 @@ func open(t *testing.T, shape string) *model.Model {
 	return m
 }
 
-// The roof counts every weight once: in f32 they take four bytes each, and panels a little more.
+// The roof counts every weight once: in f32 they take four bytes each, and panels slightly more.
 func TestWeightsAreAllCounted(t *testing.T) {
 	for _, shape := range []string{"tiny-llama2", "tiny-llama3", "tiny-qwen2", "tiny-qwen3", "tiny-gptneox"} {
 		m := open(t, shape)
@@ -57,7 +57,7 @@ func TestDraftTree(t *testing.T) {
 	}
 }
 
-// A sequence has the state that its next row begins with, and the one that KeepState chose, however long it is.
+// A sequence has the state with which its next row begins, and the one that KeepState chose, however long it is.
 func TestCostStates(t *testing.T) {
 	m := open(t, "tiny-qwen35")
 	for _, committed := range []int{20, 200} {
@@ -113,8 +113,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// Experts are counted. The controller expects those that a row reads, and those of the largest
-// pass, from which it predicts the others; none if a model has none.
+// Experts are counted. The controller expects those that a row reads and those of the largest pass,
+// from which it predicts the others; none if a model has none.
 func TestCostOfExperts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads half a gigabyte several times")
@@ -142,7 +142,7 @@ func TestCostOfExperts(t *testing.T) {
 }
 
 // A query is multiplied by the keys of all positions that it sees, and its weights by as many
-// values. Of a layer with a window it sees the window.
+// values. In a layer with a window it sees only the window.
 func TestAttentionProducts(t *testing.T) {
 	for _, shape := range []string{"tiny-llama2", "tiny-mistral", "tiny-gemma2"} {
 		c := open(t, shape).Config
@@ -162,7 +162,7 @@ func TestAttentionProducts(t *testing.T) {
 	}
 }
 
-// Of layers with a window the roof counts the window's pages, however long the text is.
+// For layers with a window the roof counts the window's pages, however long the text is.
 func TestCostOfWindows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads half a gigabyte several times")

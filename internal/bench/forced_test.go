@@ -13,7 +13,7 @@ import (
 )
 
 // With any drafter, at any temperature and under any rule, a target that is made to write a text
-// writes it, as far as it is asked for; without one it writes its own.
+// writes it, as far as requested; otherwise it writes its own.
 func TestForced(t *testing.T) {
 	target := tinyPair(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -63,7 +63,7 @@ func TestForced(t *testing.T) {
 func TestForcedPath(t *testing.T) {
 	target := tinyPair(t)
 	rapid.Check(t, func(t *rapid.T) {
-		token := rapid.Int32Range(0, 3) // few, so that paths often go along the text
+		token := rapid.Int32Range(0, 3) // few, so that paths often follow the text
 		f := &forcedTarget{Target: speculate.Model(target.Model), from: rapid.IntRange(0, 4).Draw(t, "from"),
 			text: rapid.SliceOfN(token, 1, 8).Draw(t, "text")}
 		draws := tree.New(token.Draw(t, "root"))

@@ -30,9 +30,9 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// tinyPair is a target with a draft model of the same vocabulary, a block head of each kind, an
-// EAGLE-3 head, a SpecBlock head, a router, and Medusa, P-EAGLE, ParallelSpec and Falcon heads, all
-// of random weights.
+// tinyPair returns a target with a draft model of the same vocabulary, a block head of each kind,
+// an EAGLE-3 head, a SpecBlock head, a router, and Medusa, P-EAGLE, ParallelSpec and Falcon heads,
+// all with random weights.
 func tinyPair(t *testing.T) registry.Target {
 	t.Helper()
 	shape, err := synth.Lookup("tiny-qwen3")
@@ -42,7 +42,7 @@ func tinyPair(t *testing.T) registry.Target {
 	return pairOf(t, shape)
 }
 
-// pairOf is tinyPair of models of a shape.
+// pairOf is tinyPair for models of a shape.
 func pairOf(t *testing.T, shape synth.Shape) registry.Target {
 	t.Helper()
 	open := func(seed uint64, o model.Options) *model.Model {

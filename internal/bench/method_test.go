@@ -48,7 +48,7 @@ func TestParseMethods(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	// Methods as published: with options that they do not give themselves.
+	// Methods as published: with the paper's options wherever their text gives none.
 	if got, err = ParseMethods([]string{"dynatree@paper", "dynatree:b-root=3,d0=4@paper",
 		"eagle3+dynaspec:size=64,own=false@paper",
 		"falcon+text@paper@coupled", "merge:lookup+dynatree@paper@budget=8"}, Method{}); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// trainedFiles is a folder with the files that presets name: each stands for the target's head of the drafter's family.
+// trainedFiles returns a folder with the files that presets name, each made from the target's head of that family.
 func trainedFiles(t *testing.T, target registry.Target, shape synth.Shape) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -169,7 +169,7 @@ func TestFindHeads(t *testing.T) {
 			t.Errorf("heads of %q: %v, want something with %q", dir, err, want)
 		}
 	}
-	// Where other drafters are left, files that are not there are none's loss.
+	// Missing files are no loss to presets that have other drafters left.
 	p = Preset{Runs: []PresetRun{{Methods: []string{"plain", "lookup", "linear:ranks=$heads/ranks.gguf,k=3@name=ranked",
 		"merge:lookup+(linear:ranks=$heads/ranks.gguf)@name=both"}}}}
 	for _, dir := range []string{"", dir} {
@@ -188,12 +188,12 @@ func TestFindHeads(t *testing.T) {
 	}
 }
 
-// Where a preset compares the fixed tree with DynaTree, both drop leaves below their thresholds or
-// neither does, and the preset says so.
+// If a preset compares the fixed tree with DynaTree, either both drop leaves below their thresholds
+// or neither does, and the preset says so.
 func TestTreesThatAreComparedArePrunedAlike(t *testing.T) {
 	for _, p := range Presets() {
 		for _, run := range p.Runs {
-			var pruned []string // "true" or "false", as the first method of each kind has it
+			var pruned []string // "true" or "false", from the first method of each kind
 			for _, kind := range []string{"fixed:", "dynatree:"} {
 				for _, m := range run.Methods {
 					if m, _, _ := strings.Cut(m, "@"); strings.HasPrefix(m, kind) {

@@ -28,14 +28,14 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// sampleReport is a report made of measurements by hand: two prompts, one measured twice, with round figures.
+// sampleReport returns a report made from measurements by hand: two prompts, one measured twice, with round figures.
 func sampleReport() *SpecReport {
 	o := SpecOptions{Temperatures: []float32{1}, Seeds: []uint64{0}, MaxTokens: 200}
 	text := make([]int32, 160)
 	for i := range text {
 		text[i] = int32(i)
 		if i >= 140 {
-			text[i] = int32(i - 140) // says what it said
+			text[i] = int32(i - 140) // it repeats itself
 		}
 	}
 	ones := make([]int, len(text)-1)
@@ -163,7 +163,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// Figures are pictures, whatever the report holds.
+// Figures are valid pictures, whatever the report has.
 func TestSave(t *testing.T) {
 	r := sampleReport()
 	dir := filepath.Join(t.TempDir(), "new")
@@ -197,13 +197,13 @@ func TestSave(t *testing.T) {
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("files %s, want %s", got, want)
 	}
-	// A report of nothing, and one without a single speed, are drawn without complaint.
+	// An empty report, and one without a single speed, are drawn without errors.
 	for _, r := range []*SpecReport{{}, {Suites: []SuiteReport{{Name: "a/b", Methods: []MethodReport{{Name: "plain"}}}}}} {
 		if _, err := r.Figures(t.TempDir(), nil); err != nil {
 			t.Error(err)
 		}
 	}
-	// Files of one name in several folders are suites with figures of their own.
+	// Files with the same name in several folders are suites with separate figures.
 	other := *r
 	other.Suites = nil
 	for _, name := range []string{"a/q.jsonl", "b/q.jsonl"} {
@@ -217,7 +217,7 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// What was run with several sizes of a shortlist is drawn as a line, a single one is not.
+// Methods that were run with several sizes of a shortlist are drawn as a line; a single one is not.
 func TestSweep(t *testing.T) {
 	s := SuiteReport{Name: "go"}
 	for i, drafter := range []string{"", "eagle3+freq:size=64", "eagle3+freq:size=128", "eagle3+context", "eagle3"} {
@@ -297,8 +297,8 @@ func TestModelOfTreesOfManyDepths(t *testing.T) {
 	}
 }
 
-// A machine whose speed changes from round to round changes no speed-up, nor do outliers in fewer
-// than half of the rounds: a method is compared with the plain decoding next to it.
+// A machine whose speed changes from round to round does not change the speed-ups, nor do outliers
+// in fewer than half of the rounds: a method is compared with the plain decoding next to it.
 func TestSpeedupsOnAnUnsteadyMachine(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ratio := rapid.Float64Range(0.5, 8).Draw(r, "ratio")

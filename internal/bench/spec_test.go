@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Every method emits plain decoding's tokens, and its figures are those of a run that happened.
+// Every method emits plain decoding's tokens, and its figures are those of an actual run.
 func TestSpec(t *testing.T) {
 	target := tinyPair(t)
 	list := "plain,lookup,lookup:min=2@no-controller@budget=4,linear:k=3,fixed:d=3,b=2@no-controller,dynatree,best-first,hostile@budget=9,jetspec@no-controller"
@@ -91,7 +91,7 @@ func TestSpec(t *testing.T) {
 	}
 }
 
-// Several temperatures are measured in one run, each of a suite under a name of its own; at 0 one seed is enough.
+// Several temperatures are measured in one run, each as a suite with its own name; at 0 one seed is enough.
 func TestTemperatures(t *testing.T) {
 	r, err := Spec(context.Background(), SpecOptions{
 		Target: tinyPair(t), Runs: []SpecRun{{tinySuite("s", 2), methods(t, "lookup,jetspec@budget=4,jetspec@budget=9")}},
@@ -126,8 +126,8 @@ func TestTemperatures(t *testing.T) {
 	}
 }
 
-// Under the rejection rule tokens are another sample, and under the typical rule other than the
-// target's, so they are not compared; at temperature 0 there is one answer only.
+// Under the rejection rule the tokens are another sample, and under the typical rule not the
+// target's, so they are not compared; at temperature 0 there is only one answer.
 func TestSpecRules(t *testing.T) {
 	target := tinyPair(t)
 	for _, params := range []sample.Params{{}, {Temperature: 1}} {
@@ -150,7 +150,7 @@ func TestSpecRules(t *testing.T) {
 	}
 }
 
-// Interrupted, the report is of the prompts that every method had finished.
+// The report of an interrupted run has the prompts that every method had finished.
 func TestSpecInterrupted(t *testing.T) {
 	target := tinyPair(t)
 	for _, stop := range []int{1, 5, 8} { // while warming up, within the third prompt, within the second suite
@@ -218,8 +218,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// The second time a question occurs, a method with a memory drafts its first output. With more than
-// one repeat or seed it would find each output at once, so that is refused.
+// When a question occurs a second time, a method with a memory drafts its first output. With more
+// than one repeat or seed it would find each output at once, so that is refused.
 func TestMemoryOfOutputs(t *testing.T) {
 	target := tinyPair(t)
 	suite := tinySuite("questions", 3)

@@ -70,7 +70,7 @@ func TestRepeats(t *testing.T) {
 			t.Errorf("%v repeats %d runs of %d tokens, want %d", c.tokens, n, gram, c.want)
 		}
 	}
-	// Text without repetition has none; said twice, all of the second time but its first three tokens repeats.
+	// Text without repetition has none; in a text repeated once, all of the copy except its first three tokens repeats.
 	rapid.Check(t, func(t *rapid.T) {
 		text := make([]int32, rapid.IntRange(4, 50).Draw(t, "n"))
 		for i := range text {
@@ -86,7 +86,7 @@ func TestRepeats(t *testing.T) {
 }
 
 // output makes a generation of rounds with those numbers of tokens, each of which took a
-// millisecond for itself and an accepted node for each token except one.
+// millisecond of its own and an accepted node for each token except one.
 func output(tokens []int32, rounds ...int) *generation {
 	g := &generation{tokens: tokens, first: 5 * time.Millisecond}
 	for _, n := range rounds {
@@ -114,7 +114,7 @@ func TestPart(t *testing.T) {
 			t.Errorf("tokens %d to %d: %+v, want %+v", c.from, c.to, got, c.want)
 		}
 	}
-	// However an output is cut, its parts are the whole.
+	// However an output is cut, its parts add up to the whole.
 	rapid.Check(t, func(t *rapid.T) {
 		g := output(nil, rapid.SliceOfN(rapid.IntRange(1, 9), 0, 60).Draw(t, "rounds")...)
 		at := rapid.IntRange(1, 300).Draw(t, "at")
@@ -126,7 +126,7 @@ func TestPart(t *testing.T) {
 	})
 }
 
-// Repeats of a sampled output are of several lengths: each counts in the parts that it has.
+// Repeats of a sampled output differ in length: each counts in the parts that it has.
 func TestPartsOfRepeatsOfSeveralLengths(t *testing.T) {
 	repeat := func(rounds ...int) *generation {
 		n := 1
@@ -167,7 +167,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// Over a whole design each method is in each place, and after each other one, equally often.
+// Over a whole design each method is equally often in each place, and after each other method.
 func TestOrder(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		rounds := n

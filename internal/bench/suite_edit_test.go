@@ -13,7 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/train/data"
 )
 
-// A prompt is a file and says what to rename; the output is the file with that change, and no other.
+// A prompt is a file with an instruction what to rename. The output is the file with only that change.
 func TestEdits(t *testing.T) {
 	root := t.TempDir()
 	folder := filepath.FromSlash(data.HeldOut[data.Prompts][0])

@@ -29,7 +29,7 @@ func write(t *testing.T, parts ...string) {
 	}
 }
 
-// Measured prompts and warm-up prompts differ, are as many as asked for if there are enough, and are in order.
+// Measured prompts and warm-up prompts differ, are as many as requested if there are enough, and are in order.
 func TestDivide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := make([]Prompt, rapid.IntRange(1, 60).Draw(t, "all"))
@@ -208,7 +208,7 @@ func TestPassages(t *testing.T) {
 	}
 }
 
-// What the paper's rule gives on the paper's file: seven passages of one article, the first 699
+// The paper's rule, applied to the paper's file, gives seven passages of one article, the first 699
 // characters long, and three of another.
 func TestPassagesOfThePaper(t *testing.T) {
 	s, err := OpenSuite("wikitext", SuiteOptions{Data: filepath.Dir(filepath.Dir(testdata.Path(t, "prose/"+wikitextFile))),
@@ -272,7 +272,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// Whatever a line holds, it is a text or an error.
+// Any line gives a text or an error.
 func FuzzQuestion(f *testing.F) {
 	for _, line := range []string{`{"turns":["a"]}`, `{"prompt":"a"}`, `{"turns":[1]}`, `[]`, `{"text":""}`, "\xff",
 		`{"question":{"a":1}}`} {

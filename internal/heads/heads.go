@@ -21,7 +21,7 @@ import (
 	_ "github.com/grovellm/grove/internal/drafters/specblock" // SpecBlock's
 )
 
-// errNone is the error for a file that is no head.
+// errNone is the error for a file that is not a head.
 var errNone = errors.New("it is not a draft head")
 
 // Read opens the file of a head of any kind except routers. Its tensors' data are valid until it is closed.
@@ -36,8 +36,8 @@ func Check(h registry.Head, target model.Config) error {
 	return err
 }
 
-// MadeFor returns the model.Network.WeightsID of the weights that a head was made for, as its GGUF
-// file has it; empty if it does not say.
+// MadeFor returns the model.Network.WeightsID of the weights that a head was made for, as recorded
+// in its GGUF file; empty if it is not recorded.
 func MadeFor(h registry.Head) (string, error) {
 	f, err := headfile.Open(h)
 	return headfile.With(h, f, err, func(f *headfile.File) (string, error) {

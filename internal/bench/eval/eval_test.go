@@ -117,7 +117,7 @@ func TestWindows(t *testing.T) {
 }
 
 // Figures do not depend on how windows share passes, to the bit; they equal those of reading each
-// window alone, token by token.
+// window separately, token by token.
 func TestSameAsOneByOne(t *testing.T) {
 	m := open(t, "tiny-qwen3-untied")
 	ctx := context.Background()

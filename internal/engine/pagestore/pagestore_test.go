@@ -19,7 +19,7 @@ import (
 
 const blockSize = 10_000
 
-// block is what the block with a number has.
+// block returns the contents of the block with a number.
 func block(n int) []byte {
 	return bytes.Repeat([]byte{byte(n), byte(n >> 8), 7}, blockSize)[:blockSize]
 }
@@ -47,7 +47,7 @@ func read(s *Store, n int) (b []byte, err error) {
 	return b, err
 }
 
-// A block is read as it was written, by a later store too, and under its own key and size alone.
+// A block is read as it was written, also by a later store, and only under its own key and size.
 func TestBlocks(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, 1<<20)
@@ -75,7 +75,7 @@ func TestBlocks(t *testing.T) {
 	if err := s.Read(key(0), blockSize-1, func(io.Reader) error { return nil }); !errors.Is(err, errDamaged) {
 		t.Error(err)
 	}
-	want := Stats{Blocks: 2, Bytes: s.bytes, Read: 3, Refused: 2} // the one that is not there, and the one of another size
+	want := Stats{Blocks: 2, Bytes: s.bytes, Read: 3, Refused: 2} // the missing one, and the one of another size
 	if got := s.Stats(); got != want || got.Bytes < 2*blockSize {
 		t.Errorf("the store says %+v, want %+v", got, want)
 	}
@@ -85,7 +85,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// A file that was changed anywhere, cut short or renamed is no block, and goes.
+// A file that was changed anywhere, cut short or renamed is no block, and is removed.
 func TestDamagedBlocks(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, 1<<20)
@@ -122,8 +122,8 @@ func TestDamagedBlocks(t *testing.T) {
 	}
 }
 
-// The folder stays within its limit. What was not used for longest goes first, of a chain its end,
-// also after the store was opened again.
+// The folder stays within its limit. The least recently used blocks are removed first, and of a
+// chain its end, also after the store is reopened.
 func TestLimit(t *testing.T) {
 	dir := t.TempDir()
 	limit := int64(4 * (headerSize + blockSize + 4))
@@ -159,7 +159,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A disk that has less room than the limit gives it to the newest blocks, as the limit does.
+// A disk that has less room than the limit keeps the newest blocks, as the limit does.
 func TestDiskFull(t *testing.T) {
 	s := open(t, t.TempDir(), 1<<20)
 	defer s.Close()
@@ -213,7 +213,7 @@ func TestClockWasAhead(t *testing.T) {
 	}
 }
 
-// A block that cannot be opened for now, such as where too many files are open, stays.
+// A block that cannot be opened temporarily, such as when too many files are open, stays.
 func TestNotOpened(t *testing.T) {
 	s := open(t, t.TempDir(), 1<<20)
 	defer s.Close()
@@ -237,7 +237,7 @@ func TestNotOpened(t *testing.T) {
 	}
 }
 
-// A store whose process was killed has every block that was written, as it was, and nothing else.
+// A store whose process was killed has every block that was written, unchanged, and nothing else.
 func TestKilled(t *testing.T) {
 	const variable = "PAGESTORE_TEST_FOLDER"
 	if dir := os.Getenv(variable); dir != "" { // the process

@@ -7,12 +7,12 @@ import (
 )
 
 // A drafter that always loses, whatever is predicted of it, loses about the first credit, a few
-// proposals, as long as it is trusted, and the rate.
+// proposals while it is trusted, and the rate.
 func TestAllowanceBoundsLosses(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		loss := rapid.Float64Range(.02, 10).Draw(r, "loss")
 		promise := rapid.Float64Range(-1, 2).Draw(r, "promise")
-		reading := rapid.Float64Range(0, allowanceRate).Draw(r, "reading") // tokens for each round not asked
+		reading := rapid.Float64Range(0, allowanceRate).Draw(r, "reading") // tokens for each round in which it is not asked
 		a := newAllowance()
 		const rounds = 5000
 		var lost, behind float64
@@ -55,8 +55,8 @@ func TestAllowanceForgivesALostPromise(t *testing.T) {
 	})
 }
 
-// Costly proposals that are known to pay are asked for in most rounds, although up to a third of
-// them bring nothing.
+// Costly proposals that are known to pay off are requested in most rounds, although up to a third
+// of them bring nothing.
 func TestAllowanceKeepsCostlyGains(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		tokens := rapid.Float64Range(8, 20).Draw(r, "tokens")
@@ -85,7 +85,7 @@ func TestAllowanceKeepsCostlyGains(t *testing.T) {
 	})
 }
 
-// hash mixes numbers, and unit makes a number from 0 to 1 of a hash.
+// hash mixes numbers, and unit turns a hash into a number from 0 to 1.
 func hash(h uint64, v ...uint64) uint64 {
 	for _, x := range v {
 		h = (h ^ x) * 0x9e3779b97f4a7c15

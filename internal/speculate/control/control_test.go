@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is measured, a curve rises, and is a positive number everywhere once one measurement
-// was.
+// Whatever is measured, a curve rises, and is a positive number everywhere after one measurement.
 func TestCurveRises(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := newCostCurve(rapid.SampledFrom([]*axis{rowAxis, levelAxis}).Draw(r, "axis"))
@@ -34,8 +33,8 @@ func TestCurveRises(t *testing.T) {
 	})
 }
 
-// Where it was measured a few times it is what was measured, slow accidents or not, and stays so
-// when much else is measured.
+// Where a curve was measured a few times, it equals the measurements, with or without slow
+// outliers, and stays so when many other counts are measured.
 func TestCurveIsWhatWasMeasured(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		base, slope := rapid.Float64Range(.1, 2).Draw(r, "base"), rapid.Float64Range(0, .5).Draw(r, "slope")
@@ -60,7 +59,7 @@ func TestCurveIsWhatWasMeasured(t *testing.T) {
 	})
 }
 
-// When all passes take longer, all that is known moves.
+// When all passes take longer, everything that is known moves.
 func TestCurveFollowsTheMachine(t *testing.T) {
 	c := newCostCurve(rowAxis)
 	for n := 1; n <= 16; n++ {
@@ -78,9 +77,9 @@ func TestCurveFollowsTheMachine(t *testing.T) {
 	}
 }
 
-// A machine that becomes slower and faster, at once or step by step, leaves no trace in what counts
-// cost over each other: a count that was not measured for hundreds of passes is still in proportion
-// to those that were.
+// A machine that becomes slower and faster, at once or step by step, leaves no trace in the
+// relative costs of counts: a count that was not measured for hundreds of passes is still in
+// proportion to those that were.
 func TestSpeedLeavesNoTrace(t *testing.T) {
 	const often, seldom = 9, 16
 	for _, passes := range []int{1, 4, 10, 25} { // that a change of the machine takes
@@ -88,14 +87,14 @@ func TestSpeedLeavesNoTrace(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			c := newCostCurve(rowAxis)
 			shape := func(n int) float64 { return math.Hypot(1, .1*float64(n)) }
-			slow, goal := 1.0, 1.0 // the machine's state, and the one that it changes to
+			slow, goal := 1.0, 1.0 // the machine's state, and the one to which it changes
 			measure := func(n int) {
 				if r.IntN(90) == 0 {
 					goal = .75 + .7*r.Float64()
 				}
 				slow *= math.Pow(goal/slow, 1/float64(passes))
 				v := slow * shape(n) * math.Exp(.03*math.Abs(r.NormFloat64()))
-				if r.IntN(40) == 0 { // an accident
+				if r.IntN(40) == 0 { // an outlier
 					v *= 1 + r.Float64()
 				}
 				c.observe(n, v)
@@ -120,8 +119,8 @@ func TestSpeedLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// What a level costs is learned of rounds that drafted often, and not of those that had to read long texts first,
-// whose time is a guess: a drafter that is tried now and then looks no dearer for it.
+// The cost of a level is learned from rounds that drafted often, not from those that first had to read long
+// texts, whose time is a guess: a drafter that is tried now and then does not seem more expensive for it.
 func TestTriesLeaveTheLevelsCost(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		const level, row = 1e-3, 1e-4
@@ -133,7 +132,7 @@ func TestTriesLeaveTheLevelsCost(t *testing.T) {
 		before := d.parts[0].at(1)
 		for range rapid.IntRange(1, 40).Draw(r, "tries") {
 			behind := rapid.IntRange(50, 300).Draw(r, "behind")
-			slower := rapid.Float64Range(1, 2).Draw(r, "slower") // reading few rows costs more for each than many
+			slower := rapid.Float64Range(1, 2).Draw(r, "slower") // reading few rows costs more per row than reading many
 			d.learnLevels(g, 1, 1, level+slower*row*float64(behind), behind)
 		}
 		if after := d.parts[0].at(1); after != before {
@@ -142,8 +141,8 @@ func TestTriesLeaveTheLevelsCost(t *testing.T) {
 	})
 }
 
-// A node is worth its chance less what a row adds to a pass, whatever passes cost, and never less than nothing. A level
-// of nodes that are not worth their rows is refused, however many they are.
+// A node is worth its chance minus what a row adds to a pass, whatever passes cost, and never less
+// than zero. A level of nodes that are not worth their rows is refused, however many they are.
 func TestNodesAreWorthTheirRows(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := New()
@@ -160,7 +159,7 @@ func TestNodesAreWorthTheirRows(t *testing.T) {
 		var know knowledge
 		rounds := rapid.IntRange(1, 4).Draw(r, "sequences")
 		know.read(c, d, rounds, rounds, rounds+rapid.IntRange(0, 6).Draw(r, "nodes"))
-		want := row * float64(rounds) / (1 + row*float64(rounds-1)) // in tokens, of which a pass brings one for each sequence
+		want := row * float64(rounds) / (1 + row*float64(rounds-1)) // in tokens; a pass brings one for each sequence
 		var g guide
 		g.begin(&know, Greedy, true, false, 0, 0)
 		chance := rapid.Float64Range(0, 1).Draw(r, "chance")
@@ -173,8 +172,8 @@ func TestNodesAreWorthTheirRows(t *testing.T) {
 	})
 }
 
-// Rows are computed again for a drafter to read where that takes less time than it saves: the more tokens follow, and
-// the less a row costs; not where many sequences share a pass, of which each pays for the row.
+// Rows are computed again for a drafter to read if that takes less time than it saves: the more tokens follow, and
+// the less a row costs, the sooner; but not if many sequences share a pass, since each of them pays for the row.
 func TestRecallPays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row := rapid.Float64Range(0, .3).Draw(t, "cost of a row, in passes")

@@ -16,8 +16,8 @@ func drawExperts(t *rapid.T) Experts {
 	return x
 }
 
-// Whatever is observed, one row reads its experts, more rows no fewer, and never more than there
-// are.
+// Whatever is observed, one row reads its experts, more rows read no fewer, and never more than
+// there are.
 func TestUnionRises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := &expertUnion{Experts: drawExperts(t)}
@@ -39,7 +39,7 @@ func TestUnionRises(t *testing.T) {
 	})
 }
 
-// Rows that choose alike in some measure are predicted to, once a few passes showed it.
+// Rows that tend to choose the same experts are predicted to do so after a few passes have shown it.
 func TestUnionIsLearned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := Experts{Layers: 10, Count: 128, Used: 8}
@@ -57,8 +57,8 @@ func TestUnionIsLearned(t *testing.T) {
 	})
 }
 
-// Where some experts are chosen more often than others, what trees of one size read says what trees of
-// other sizes will.
+// If some experts are chosen more often than others, what trees of one size read predicts what
+// trees of other sizes will.
 func TestUnionOfPopularExperts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := Experts{Layers: 6, Count: rapid.SampledFrom([]int{32, 64, 128}).Draw(t, "experts")}
@@ -107,8 +107,8 @@ func TestUnionOfPopularExperts(t *testing.T) {
 	})
 }
 
-// Times that follow the weights read are predicted between and beyond the counts measured, where a
-// curve that knows no experts is off by far.
+// Times that depend on the weights read are predicted between and beyond the measured counts, where
+// a curve that does not know about experts is far off.
 func TestTimesFollowExperts(t *testing.T) {
 	x := Experts{Layers: 48, Count: 128, Used: 8, Bytes: 3 << 20, Dense: 1 << 30}
 	truth := &expertUnion{Experts: x, alike: 0.3}
@@ -130,7 +130,7 @@ func TestTimesFollowExperts(t *testing.T) {
 	}
 }
 
-// A tree shrinks where its rows want other experts each.
+// A tree shrinks if each of its rows needs other experts.
 func TestTreesShrinkWithExperts(t *testing.T) {
 	sizes := map[bool]int{}
 	for _, sparse := range []bool{false, true} {

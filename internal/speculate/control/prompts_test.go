@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// A node costs as many tokens beside a prompt as without one, whatever the prompt's rows take.
+// A node costs as many tokens alongside a prompt as without one, however long the prompt's rows take.
 func TestPromptsAreNoCostOfNodes(t *testing.T) {
 	const row = .08
 	costs := func(prompt int, slower float64) (cost, over float64) {

@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Loops that step at the same time may share a controller, whoever proposes: run with -race.
+// Loops that step at the same time may share a controller, whichever of them proposes: run with -race.
 func TestLoopsShareAController(t *testing.T) {
 	for round := range 100 {
 		c := New()
@@ -26,7 +26,7 @@ func TestLoopsShareAController(t *testing.T) {
 	}
 }
 
-// step is one of a loop whose drafter proposes two tokens, after so many levels.
+// step makes one step of a loop whose drafter proposes two tokens after the given number of levels.
 func step(c *Controller, plan *Plan, turns []*Turn, groups []*Group, levels int) {
 	turn := turns[0]
 	turn.Skips(c)

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// draw takes a token by q without replacement, and removes it.
+// draw draws a token from q without replacement, and removes it.
 func draw(rng *rand.Rand, q []float32) int32 {
 	sum := float32(0)
 	for _, v := range q {
@@ -28,7 +28,7 @@ func draw(rng *rand.Rand, q []float32) int32 {
 	return last
 }
 
-// Whatever was drawn or chosen, the token that comes out has the target's distribution.
+// Whatever was drawn or chosen, the resulting token has the target's distribution.
 func TestTokensHaveTheLaw(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		const vocab, runs = 4, 4000

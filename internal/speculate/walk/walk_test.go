@@ -26,7 +26,7 @@ func TestAcceptanceLength(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		u := genTree(4, 60).Draw(r, "tree")
 		salt := rapid.Uint32().Draw(r, "salt")
-		argmax := func(path []int32) int32 { // of the verifier after a string of tokens
+		argmax := func(path []int32) int32 { // the verifier's choice after a string of tokens
 			h := salt
 			for _, tok := range path {
 				h = (h ^ uint32(tok)) * 0x9e3779b1
@@ -35,7 +35,7 @@ func TestAcceptanceLength(t *testing.T) {
 			return int32(h % 6)
 		}
 		best := 0
-		for i := range u.Token { // prefixes of candidates count for less
+		for i := range u.Token { // prefixes of candidates never count for more than the candidates
 			var c []int32
 			for _, node := range u.Path(i, nil) {
 				c = append(c, u.Token[node])

@@ -1,7 +1,7 @@
-// Package hostile is a drafter at its worst: random tokens, of which it is nearly certain, as many
-// as it may propose. It takes no advice. Nothing it drafts is any use, so what it costs is what a
-// controller fails to save: it is there to test docs/design.md's law 3, never slower, as `grove
-// bench spec --methods plain,hostile` does.
+// Package hostile is a drafter at its worst: it drafts random tokens, almost certain of them, as
+// many as it may. It ignores all advice. Nothing it drafts is useful, so its cost is what a
+// controller fails to save. It tests law 3 of docs/design.md, never slower, as in `grove bench spec
+// --methods plain,hostile`.
 package hostile
 
 import (
@@ -22,7 +22,7 @@ type Options struct {
 	Confidence float32 `draft:"confidence" help:"the probability that it reports for each token (above 0, at most 1)"`
 }
 
-// Default are the options that are used unless others are given.
+// Default returns the default options.
 func Default() Options { return Options{Confidence: 0.9} }
 
 func init() {
@@ -66,7 +66,7 @@ type drafter struct {
 	rng       *rand.Rand
 }
 
-// state is how many tokens of the sequence are committed: the same place is drafted for in the same way.
+// state is the number of committed tokens of the sequence: drafts at the same place are the same.
 type state struct{ committed int }
 
 func (*state) Close() {}
@@ -80,9 +80,9 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	return nil
 }
 
-// Propose fills the budget: of two nodes about one goes on from the last, the other starts
-// anywhere. Tokens that fall on a node that is there already are lost, so a tiny vocabulary may
-// leave some of the budget.
+// Propose fills the budget: about one of two nodes continues from the last, the other starts
+// anywhere. Tokens that duplicate an existing node are lost, so a tiny vocabulary may leave some of
+// the budget unused.
 func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	for _, r := range requests {
 		if err := ctx.Err(); err != nil {
