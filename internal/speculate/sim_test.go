@@ -81,7 +81,7 @@ type draftCost struct{ base, level float64 }
 // simDrafter drafts level by level, as its guide allows: a chain of tokens, each right with
 // probability right, and for each node of it width − 1 siblings, one of which is right with
 // probability siblingRight if the node is wrong. It gives the chain the probability confidence, and
-// each sibling half of the rest.
+// the siblings successive halves of the rest.
 type simDrafter struct {
 	draft.Base
 	*clock

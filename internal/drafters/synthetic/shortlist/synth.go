@@ -1,4 +1,4 @@
-// Package synth makes routers of random numbers, for tests and checks of what must hold whatever a router says.
+// Package synth makes random routers, for tests and checks of what must hold whatever a router says.
 package synth
 
 import (
@@ -9,12 +9,12 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Write writes a random router for heads of a hidden size over a vocabulary, its matrices of type
-// t: clusters of all tokens but some that are always listed.
+// Write writes a random router for heads of a hidden size over a vocabulary, with matrices of type
+// t. Its clusters cover all tokens except some that are always listed.
 func Write(path string, rng *rand.Rand, vocab, hidden int, t tensor.Type) error {
 	width := 1 + rng.IntN(40)
 	if t == tensor.Q8_0 {
-		width = 32 * (1 + rng.IntN(2)) // rows are whole blocks
+		width = 32 * (1 + rng.IntN(2)) // rows are a whole number of blocks
 	}
 	n := 1 + rng.IntN(min(40, (vocab+1)/2))
 	r := &shortlist.Routing{Clusters: make([][]int32, n), Listed: 1 + rng.IntN(n)}
