@@ -72,20 +72,16 @@ var kTypes = [NumTypes]kType{
 		bits: 3, zero: 4, halves: true},
 }
 
-// kBlock is 256 elements of one output, split into their fields.
+// kBlock is 256 elements of one output, of four bits or more, split into their fields.
 type kBlock struct {
 	d, dmin uint16
-	scales  [super / 16]uint8                // Q4_K, Q5_K: scale and min of each 32; others: what each 16 have
+	scales  [super / 16]uint8                // Q4_K, Q5_K: scale and min of each 32; Q6_K: scales of each 16
 	q       [super / block][block / 4]uint32 // of each 32; four elements in each
 }
 
 // read splits a block of a file into its fields.
 func (k *kType) read(b *kBlock, src []byte) {
 	le := binary.LittleEndian
-	if k.bits < 4 {
-		k.readFew(b, src)
-		return
-	}
 	if k.bits == 6 {
 		low, high := src[:128], src[128:192]
 		copy(b.scales[:], src[192:208])
@@ -127,32 +123,6 @@ func (k *kType) read(b *kBlock, src []byte) {
 	}
 }
 
-// readFew is read for Q2_K and Q3_K. In both, four runs of 32 share 32 bytes of two bits each.
-func (k *kType) readFew(b *kBlock, src []byte) {
-	le := binary.LittleEndian
-	low, third := src[16:80], src[:0]
-	if k.bits == 3 {
-		low, third = src[32:96], src[:32]
-		for j := range b.scales { // 6 bits each: the low four in 8 bytes, then two in 4 bytes
-			s := src[96+j%8]>>(j/8*4)&15 | src[104+j%4]>>(j/4*2)&3<<4
-			b.scales[j] = s - 32
-		}
-		b.d = le.Uint16(src[108:])
-	} else {
-		copy(b.scales[:], src[:16])
-		b.d, b.dmin = le.Uint16(src[80:]), le.Uint16(src[82:])
-	}
-	for n := range b.q {
-		for i := range block / 4 {
-			q := le.Uint32(low[n/4*32+4*i:]) >> (n % 4 * 2) & twoBits
-			if k.bits == 3 {
-				q |= le.Uint32(third[4*i:]) >> n & oneBit << 2
-			}
-			b.q[n][i] = q
-		}
-	}
-}
-
 // The lowest bits of four bytes.
 const (
 	fourBits = 0x0f0f0f0f
@@ -169,9 +139,13 @@ func (k *kType) pack(dst, src []byte, row, rows int) {
 	var b kBlock
 	for ; len(dst) > 0; dst, src = dst[k.packed:], src[min(k.file, len(src)):] {
 		for r := range rows {
+			if k.bits < 4 {
+				k.packFew(dst, src[r*row:][:k.file], r)
+				continue
+			}
 			k.read(&b, src[r*row:][:k.file])
 			le.PutUint16(dst[r*2:], b.d)
-			if k.zero == 0 {
+			if k.bits < 6 {
 				le.PutUint16(dst[2*Panel+r*2:], b.dmin)
 			}
 			for n := range b.q {
@@ -179,36 +153,27 @@ func (k *kType) pack(dst, src []byte, row, rows int) {
 				w := dst[k.head+n*k.step():][:k.step()]
 				w[r], w[Panel+r] = b.scales[2*n], b.scales[2*n+1]
 				w = w[2*Panel+r*4:]
-				if k.bits < 4 {
-					packTwoBits(w, q, 0)
-				} else {
-					for i := range 4 {
-						le.PutUint32(w[i*kWords:], q[i]&fourBits|q[4+i]&fourBits<<4)
-					}
+				for i := range 4 {
+					le.PutUint32(w[i*kWords:], q[i]&fourBits|q[4+i]&fourBits<<4)
 				}
 				switch k.bits {
-				case 3, 5:
-					next := uint32(0)
+				case 5:
+					fifth := uint32(0)
 					for i, x := range q {
-						next |= x >> (k.bits - 1) & oneBit << i
+						fifth |= x >> 4 & oneBit << i
 					}
-					le.PutUint32(w[k.low:], next)
+					le.PutUint32(w[kLow:], fifth)
 				case 6:
-					packTwoBits(w[kLow:], q, 4)
+					for h := range 2 {
+						upper := uint32(0)
+						for i, x := range q[4*h:][:4] {
+							upper |= x >> 4 & twoBits << (2 * i)
+						}
+						le.PutUint32(w[kLow+h*kWords:], upper)
+					}
 				}
 			}
 		}
-	}
-}
-
-// packTwoBits packs two bits of each element, from one on.
-func packTwoBits(w []byte, q *[block / 4]uint32, from int) {
-	for h := range 2 {
-		two := uint32(0)
-		for i, x := range q[4*h:][:4] {
-			two |= x >> from & twoBits << (2 * i)
-		}
-		binary.LittleEndian.PutUint32(w[h*kWords:], two)
 	}
 }
 

@@ -39,7 +39,11 @@ func (k *kType) unpack(dst, w []byte, o int) {
 	le := binary.LittleEndian
 	var b kBlock
 	for ; len(dst) > 0; dst, w = dst[k.file:], w[k.packed:] {
-		b.d, b.dmin = le.Uint16(w[o*2:]), le.Uint16(w[2*Panel+o*2:]) // dmin: not of all types, nor written then
+		if k.bits < 4 {
+			k.unpackFew(dst[:k.file], w, o)
+			continue
+		}
+		b.d, b.dmin = le.Uint16(w[o*2:]), le.Uint16(w[2*Panel+o*2:]) // for Q6_K, dmin is meaningless and is not written
 		for n := range super / block {
 			p := w[k.head+n*k.step():]
 			b.scales[2*n], b.scales[2*n+1] = p[o], p[Panel+o]
@@ -55,10 +59,6 @@ func (k *kType) unpack(dst, w []byte, o int) {
 func (k *kType) write(b *kBlock, dst []byte) {
 	le := binary.LittleEndian
 	clear(dst)
-	if k.bits < 4 {
-		k.writeFew(b, dst)
-		return
-	}
 	if k.bits == 6 {
 		for n := range b.q {
 			h := n / 4
@@ -89,32 +89,6 @@ func (k *kType) write(b *kBlock, dst []byte) {
 			or(low[n/2*32+4*i:], q&fourBits<<(n%2*4))
 			if k.bits == 5 {
 				or(dst[16+4*i:], q>>4&oneBit<<n)
-			}
-		}
-	}
-}
-
-// writeFew is the inverse of readFew.
-func (k *kType) writeFew(b *kBlock, dst []byte) {
-	low := dst[16:80]
-	if k.bits == 3 {
-		low = dst[32:96]
-		for j, s := range b.scales {
-			s += 32
-			dst[96+j%8] |= s & 15 << (j / 8 * 4)
-			dst[104+j%4] |= s >> 4 << (j / 4 * 2)
-		}
-		binary.LittleEndian.PutUint16(dst[108:], b.d)
-	} else {
-		copy(dst, b.scales[:])
-		binary.LittleEndian.PutUint16(dst[80:], b.d)
-		binary.LittleEndian.PutUint16(dst[82:], b.dmin)
-	}
-	for n := range b.q {
-		for i, q := range b.q[n] {
-			or(low[n/4*32+4*i:], q&twoBits<<(n%4*2))
-			if k.bits == 3 {
-				or(dst[4*i:], q>>2&oneBit<<n)
 			}
 		}
 	}
