@@ -5,9 +5,9 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// example is where some texts of one length teach: places is of each the tokens after which a head
-// learns what the target says, and later those of them, none near the end, from which it goes on as
-// in drafting.
+// example is texts of one length and the positions in them to train on. For each text, places lists the
+// tokens after which a head learns the target's predictions; later is a subset of these, none near the
+// end, from which the head goes on as it does in drafting.
 type example struct {
 	texts         [][]int32
 	places, later [][]int
@@ -19,7 +19,7 @@ func (l *example) part(from, to int) example {
 	return example{l.texts[from:to], l.places[from:to], l.later[from:to], l.noise}
 }
 
-// rows is the rows of a test step that learn.
+// rows is the number of rows that learn in a test step.
 func (l *example) rows(step int) int {
 	n, of := 0, l.places
 	if step > 0 {
@@ -31,15 +31,15 @@ func (l *example) rows(step int) int {
 	return n
 }
 
-// goal is what rows of an EAGLE head learn: distributions, and of EAGLE-2 also the target's states.
+// goal weighs what an EAGLE head's rows learn: distributions and, for EAGLE-2, also the target's states.
 type goal struct {
-	scale  []float32 // of a row of each test step
+	scale  []float32 // of one row, by test step
 	hard   float32   // weight of the distributions
 	states float32   // weight of the distance to the states
 }
 
-// gradient adds that of an example to the parameters', and returns the loss, whose weight is the
-// example's share of the step.
+// gradient adds an example's gradient to that of the parameters, and returns the loss, whose weight is
+// the example's share of the step.
 func (h *Head) gradient(l *example, o goal) autograd.Loss {
 	h.Tape.Reset()
 	h.Tape.Attach()
@@ -48,8 +48,8 @@ func (h *Head) gradient(l *example, o goal) autograd.Loss {
 	return loss
 }
 
-// loss runs an example's test steps: the rows of the text's entries, and below some of them those of
-// the next tokens, step after step.
+// loss runs an example's test steps: first the rows of the texts' entries, then, step by step, a row for
+// the next token below some of them.
 func (h *Head) loss(l *example, o goal) (total autograd.Loss) {
 	length := len(l.texts[0])
 	first := length
@@ -80,13 +80,13 @@ func (h *Head) loss(l *example, o goal) (total autograd.Loss) {
 // question is the rows of a test step that learn.
 type question struct {
 	tokens []int32 // of the rows
-	// their own numbers among the entries' rows; in later steps those of the rows that they hang from in the last pass
+	// the rows' own numbers among the entries' rows; in later steps, their parents' numbers in the last pass
 	from    []int32
-	states  []int32 // of the features, the target's own after the row's token
+	states  []int32 // rows of the features: the target's own after the row's token
 	targets autograd.Targets
 }
 
-// question lists the rows of a test step; first is the first place with a distribution.
+// question lists the rows that learn in a test step; first is the first place with a distribution.
 func (h *Head) question(l *example, step, first int) (q question) {
 	length := len(l.texts[0])
 	h.soft.Row = h.soft.Row[:0]
@@ -112,7 +112,7 @@ func (h *Head) question(l *example, step, first int) (q question) {
 	return q
 }
 
-// answer is the loss of some rows, times scale each.
+// answer is the loss of some rows, each scaled by scale.
 func (h *Head) answer(x, features nn.Mat, q *question, scale float32, o goal) autograd.Loss {
 	loss := h.Tape.CrossEntropy(h.net.Output(x), &h.net.Head, q.targets, scale*o.hard)
 	loss.Sum *= float64(o.hard)

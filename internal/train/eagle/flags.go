@@ -1,4 +1,4 @@
-// The flags of the command that trains one.
+// Flags of the command that trains an EAGLE head.
 
 package eagle
 
@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Flags vary the recipe of the shipped head: what is not given is its.
+// Flags vary the recipe of the shipped head: values that are not given are the recipe's.
 type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this head (${default})." default:"eagle" placeholder:"NAME"`
 
@@ -53,7 +53,7 @@ Examples:
 		r.Steps, r.TestSteps, train.HelpOnText)
 }
 
-// Recipe is the one that the flags describe.
+// Recipe returns the recipe that the flags describe.
 func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	version := 3
 	if f.Version != nil {
@@ -72,5 +72,5 @@ func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	return &r, nil
 }
 
-// Folder is the folder below --dir.
+// Folder names the head's folder below --dir.
 func (f *Flags) Folder() string { return f.Name }

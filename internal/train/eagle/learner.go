@@ -12,19 +12,19 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// learner is an EAGLE head as a learner.
+// learner is an EAGLE head as a train.Learner.
 type learner struct {
 	train.Heads
 	r    *Recipe
 	head *Head
 }
 
-// Open makes the head as the recipe has it, and the texts that are not there yet.
+// Open returns the head in its initial state, and generates texts that do not exist yet.
 func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	return r.OpenAs(ctx, j, text, func(c eagle.Config) headfile.Shape { return &c })
 }
 
-// OpenAs is Open of a head whose files are those of another kind's shape.
+// OpenAs is Open for a head whose files have the shape of another kind of head.
 func (r *Recipe) OpenAs(ctx context.Context, j *train.Job, text *train.Corpus,
 	as func(eagle.Config) headfile.Shape) (train.HeadTrainer, error) {
 	l := &learner{r: r}
@@ -51,8 +51,8 @@ func (r *Recipe) OpenAs(ctx context.Context, j *train.Job, text *train.Corpus,
 	}, warm)
 }
 
-// goal weighs the test steps of an example: each the mean of its rows, times Decay^step, of all such
-// means the mean.
+// goal weighs an example's test steps: the loss is the mean of the steps' means over their rows, weighted
+// by Decay^step.
 func (r *Recipe) goal(l *example) goal {
 	o := goal{hard: 1}
 	if r.Version == 2 {
@@ -74,7 +74,7 @@ func (r *Recipe) goal(l *example) goal {
 	return o
 }
 
-// Gradient is that of a step's texts.
+// Gradient adds the gradient of a step's texts.
 func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
 	first, texts := l.Step(step)
@@ -95,7 +95,7 @@ func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	return total, nil
 }
 
-// noise is what EAGLE-2's features are shaken with, as in the authors' code. EAGLE-3 has none.
+// noise returns the noise added to EAGLE-2's features, as in the authors' code. EAGLE-3 has none.
 func (r *Recipe) noise(step int) func(g nn.Mat, length int) {
 	if r.Version != 2 {
 		return nil
@@ -104,7 +104,7 @@ func (r *Recipe) noise(step int) func(g nn.Mat, length int) {
 	return func(g nn.Mat, length int) { train.AddNoise(g, length, random) }
 }
 
-// spread takes n of the places up to last, evenly.
+// spread takes n evenly spaced places among those up to last.
 func spread(places []int, last, n int) (some []int) {
 	for len(places) > 0 && places[len(places)-1] > last {
 		places = places[:len(places)-1]

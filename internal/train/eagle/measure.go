@@ -12,12 +12,12 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// heldTree is EAGLE-2's, with its authors' numbers.
+// heldTree is EAGLE-2's dynamic tree, with its authors' numbers.
 var heldTree = grow.DefaultDynamic()
 
-// Validate measures on every held-out source the loss of the first test step and, of chains that
-// the head drafts on its own states, the share that is right at each depth of those that were right
-// before; and τ, the tokens that a round of such a chain, or of a tree, brings.
+// Validate measures, on each held-out source, the loss of the first test step; for chains that the head
+// drafts from its own states, the share correct at each depth among those correct so far; and τ, the
+// tokens per round with such a chain or with a tree.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.head.measure(t)
@@ -35,16 +35,16 @@ func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	})
 }
 
-// chains is what a head makes of held-out text.
+// chains is the result of a head on held-out text.
 type chains struct {
 	loss           autograd.Loss
-	reached, right [train.HeldDepth]int // by depth: chains that were right before, and those of them right here too
-	tokens, rounds float64              // of decoding with these chains
+	reached, right [train.HeldDepth]int // by depth: chains correct so far, and those of them correct here too
+	tokens, rounds float64              // when decoding with these chains
 
 	treeTokens, treeRounds int // the same with trees
 }
 
-// measure has the head draft after every token that the target said.
+// measure makes the head draft after every token that the target generated.
 func (h *Head) measure(t *train.HeldText) (*chains, error) {
 	h.Tape.Detach()
 	m := new(chains)
@@ -59,8 +59,8 @@ func (h *Head) measure(t *train.HeldText) (*chains, error) {
 	return m, err
 }
 
-// rounds decodes a text, whose taps the target has left, from its first tokens on with trees of the
-// drafter that serves: see train.Rounds.
+// rounds decodes a text, whose taps are still in the target, from token first on with trees of the
+// drafter that serving uses: see train.Rounds.
 func (h *Head) rounds(text []int32, first, most int, shape grow.Shape, budget int) (rounds, tokens int, err error) {
 	d, err := eagle.New(h.net, shape, false, nil, h.Exec.Pool())
 	if err != nil {
@@ -69,8 +69,8 @@ func (h *Head) rounds(text []int32, first, most int, shape grow.Shape, budget in
 	return train.Rounds(d, h.Target.Taps, h.net.Hidden, text, first, most, budget)
 }
 
-// draft has the head go on by itself after some tokens of a text: chains of its likeliest tokens,
-// by place and depth.
+// draft lets the head continue by itself after some tokens of a text: it returns chains of its likeliest
+// tokens, by place and depth.
 func (h *Head) draft(text []int32, places []int) [][]int32 {
 	_, _, x := h.begin([][]int32{text}, nil)
 	from, guesses := make([]int32, len(places)), make([][]int32, len(places))
@@ -96,7 +96,7 @@ func (h *Head) draft(text []int32, places []int) [][]int32 {
 	return guesses
 }
 
-// likeliest is the token after each row.
+// likeliest returns the likeliest token after each row.
 func (h *Head) likeliest(x nn.Mat) []int32 {
 	tokens := make([]int32, x.Rows)
 	train.EachLogits(h.Exec, &h.logits, h.net.Output(x), &h.net.Head, func(_, i int, logits []float32) {
@@ -108,8 +108,8 @@ func (h *Head) likeliest(x nn.Mat) []int32 {
 	return tokens
 }
 
-// add compares the chains after neighbouring places of a text with it, and goes through the text as
-// decoding would.
+// add compares the chains after neighbouring places of a text with the text, and steps through the text
+// as decoding would.
 func (m *chains) add(text []int32, places []int, guesses [][]int32) {
 	accepted := make([]int, len(places))
 	for i, p := range places {
@@ -124,6 +124,6 @@ func (m *chains) add(text []int32, places []int, guesses [][]int32) {
 	}
 	for i := 0; i < len(places); i += accepted[i] + 1 {
 		m.rounds++
-		m.tokens += math.Min(float64(accepted[i]+1), float64(len(places)-i)) // those accepted, and the target's own
+		m.tokens += math.Min(float64(accepted[i]+1), float64(len(places)-i)) // the accepted ones plus the target's own
 	}
 }

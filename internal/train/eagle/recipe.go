@@ -9,39 +9,39 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Recipe is what an EAGLE head's weights are a function of, with the target and the text.
+// Recipe determines an EAGLE head's weights, together with the target and the text.
 type Recipe struct {
 	Version                      int // 3, 2, or eagle.Native
 	Heads, KVHeads, HeadDim, FFN int
 	RopeBase                     float64
 	Taps                         []int
-	DraftVocab                   int // so many of the most frequent tokens; 0: all
-	// The output matrix is the head's own, and trained; else the target's.
+	DraftVocab                   int // how many of the most frequent tokens; 0: all
+	// The output matrix is the head's own, and trained; otherwise it is the target's.
 	OwnOutput bool `json:",omitempty"`
-	// the target's blocks as whose MLPs the layer's begins (warm.go); empty: random weights
+	// the target's blocks whose MLPs the layer's MLP starts from (warm.go); empty: random weights
 	From []int
-	// The file of an EAGLE-3 head with whose shape and weights it begins, in place of From, and the
-	// file's fingerprint. FFN may be larger than that head's; 0 is as large.
+	// The file of an EAGLE-3 head whose shape and weights the head starts from, in place of From, and
+	// the file's fingerprint. FFN may be larger than that head's; 0 means the same.
 	Start   string `json:"-"`
 	Started string `json:",omitempty"`
 	train.Basis
 
-	Places    int     // rows of a text that learn
-	TestSteps int     // of the training-time test; 1: none
-	Later     int     // of the rows of a text, those that go on in the test's later steps
-	Decay     float64 // test step s counts Decay^s
+	Places    int     // rows per text that learn
+	TestSteps int     // of the training-time test; 1: no test
+	Later     int     // how many of a text's rows continue in the test's later steps
+	Decay     float64 // test step s has the weight Decay^s
 
 	rope   *model.RopeConfig // of Start
-	tokens []int32           // of its draft vocabulary
+	tokens []int32           // Start's draft vocabulary
 }
 
-// NewRecipe is the recipe of the shipped head, EAGLE-3; of another version that of a head of the same size.
+// NewRecipe returns the recipe of the shipped EAGLE-3 head or, for another version, of a head of the same size.
 func NewRecipe(version int) Recipe {
 	r := Recipe{
 		Version: version, Heads: 8, KVHeads: 4, HeadDim: 64, FFN: 768, RopeBase: 10000, Taps: []int{1, 3, 5},
 		From: []int{5}, Basis: train.NewBasis(5, 1300), Places: 320, TestSteps: 7, Later: 96, Decay: 0.8,
 	}
-	r.Optimizer.MuonRate, r.Optimizer.Rate = 0.01, 0.004 // more would undo what it begins with
+	r.Optimizer.MuonRate, r.Optimizer.Rate = 0.01, 0.004 // higher rates would undo the warm start
 	if version != 3 {
 		r.Taps = []int{6}
 	}
@@ -51,7 +51,7 @@ func NewRecipe(version int) Recipe {
 	return r
 }
 
-// For is the recipe for another target: the head grows with it, and begins as it where its blocks are of that kind.
+// For returns the recipe for another target: the head grows with it, and starts from its blocks if they are suitable.
 func (r Recipe) For(m *model.Model) Recipe {
 	c := &m.Config
 	r.Heads = 2 * max(1, c.Hidden/r.HeadDim)
@@ -64,7 +64,7 @@ func (r Recipe) For(m *model.Model) Recipe {
 		r.Taps = []int{c.Layers}
 	}
 	if train.CanCopy(m, false, c.Layers-1) {
-		r.FFN = max(r.FFN, c.FFN/32*32) // with fewer units its MLP would not make the last state
+		r.FFN = max(r.FFN, c.FFN/32*32) // with fewer units its MLP could not produce the last state
 	} else {
 		r.From = nil
 		r.Optimizer = train.DefaultOptimizer()
@@ -76,15 +76,15 @@ func (r Recipe) For(m *model.Model) Recipe {
 	if c.Vocab > most {
 		r.DraftVocab = most / 2
 	}
-	if r.Version == 3 && c.Vocab > 1<<14 { // a test step costs the output matrix
+	if r.Version == 3 && c.Vocab > 1<<14 { // each test step costs a product with the output matrix
 		r.TestSteps = 3
 	}
 	return r
 }
 
-// AsPaper is the recipe with what EAGLE-3's paper (arXiv 2503.01840) and its authors' code have in place of grove's
-// own: AdamW, all positions learn in all test steps, random weights at the start, and 32,000 tokens to draft; for
-// EAGLE-2 the rate of EAGLE's. The length of the course stays.
+// AsPaper returns the recipe with the choices of EAGLE-3's paper (arXiv 2503.01840) and its authors' code in place of
+// grove's: AdamW, all positions learn in all test steps, random initial weights, and a draft vocabulary of 32,000
+// tokens; for EAGLE-2, EAGLE's learning rate. The number of steps stays.
 func (r Recipe) AsPaper(m *model.Model) Recipe {
 	rate := float32(5e-5)
 	if r.Version == 2 {
@@ -108,7 +108,7 @@ func (r *Recipe) Layering() train.Layering {
 		RopeBase: r.RopeBase, Rope: r.rope}
 }
 
-// Check refuses a recipe that cannot be followed to its end for a target.
+// Check refuses a recipe that cannot be completed for a target.
 func (r *Recipe) Check(target *model.Config) error {
 	if err := r.CheckBasis(r.Layering()); err != nil {
 		return err
@@ -136,8 +136,8 @@ func (r *Recipe) Check(target *model.Config) error {
 	return train.CheckBlocks(r.From, target)
 }
 
-// config is the head's shape over a target. An EAGLE head's attention has no norms of queries and
-// keys: llama.cpp's eagle3 knows none.
+// config is the head's shape for a target. An EAGLE head's attention does not normalise queries and
+// keys: llama.cpp's eagle3 does not support it.
 func (r *Recipe) config(target *model.Config) eagle.Config {
 	c := eagle.Config{Config: r.Layering().Config(target), Version: r.Version, Taps: r.Taps,
 		DraftVocab: cmp.Or(r.DraftVocab, target.Vocab), TargetLayers: target.Layers}

@@ -11,9 +11,9 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Router is a router in training (DynaSpec §4.2, appendix A.2). It learns by binary cross-entropy
-// which clusters hold any of the tokens that a drafter finds likeliest, from what the drafter's row
-// reads: a token and a feature.
+// Router is a router in training (DynaSpec §4.2, appendix A.2). From the inputs of a drafter's row, a
+// token and a feature, it learns by binary cross-entropy which clusters contain any of the tokens that
+// the drafter finds likeliest.
 type Router struct {
 	Params *autograd.Params
 
@@ -28,7 +28,7 @@ type Router struct {
 	loss   []float64 // of each row
 }
 
-// NewRouter returns a router of zeros for clusters of a vocabulary of so many tokens.
+// NewRouter returns a router of zeros for clusters of a vocabulary of vocab tokens.
 func NewRouter(c shortlist.RouterConfig, clusters [][]int32, vocab int, embed nn.Table, pool *par.Pool,
 	kind gemm.Type) (*Router, error) {
 	r := &Router{Params: autograd.NewParams(kind), embed: embed, exec: nn.NewExec(pool),
@@ -41,8 +41,8 @@ func NewRouter(c shortlist.RouterConfig, clusters [][]int32, vocab int, embed nn
 	return r, nil
 }
 
-// Init draws the weights, and begins the clusters' scores as the log-odds of how often each was
-// right in what was seen.
+// Init draws random weights, and initialises each cluster's score to the log-odds of how often the
+// cluster was right in the drafts seen.
 func (r *Router) Init(seed uint64, s *draftRows, top int) {
 	train.Initialise(r.Params, seed, 1)
 	for _, p := range r.Params.All() {
@@ -71,10 +71,10 @@ func (r *Router) Init(seed uint64, s *draftRows, top int) {
 	r.Pack()
 }
 
-// InitOutputs makes a router that reads outputs begin with the mean logits of its clusters, as far as
-// the directions in which their rows differ most tell them: a half of its units has the products
-// with these, the other half their negatives, and gelu(x) − gelu(−x) is x. So it also knows clusters
-// that training hardly shows.
+// InitOutputs initialises a router that reads outputs to score each cluster by its mean logit, projected
+// on the directions in which the clusters' rows differ most: half of its units compute the products with
+// these, the other half their negatives, since gelu(x) − gelu(−x) = x. So the router can also score
+// clusters that are rare in training.
 func (r *Router) InitOutputs(head *shortlist.Head, clusters [][]int32) error {
 	hidden, row := r.net.Hidden, make([]float32, r.net.Hidden)
 	means := make([][]float32, len(clusters))
@@ -98,7 +98,7 @@ func (r *Router) InitOutputs(head *shortlist.Head, clusters [][]int32) error {
 	in, out := params["router.in.weight"], params["router.out.weight"]
 	units := min(r.net.Width/2, hidden)
 	for u := range units {
-		direction := hidden - 1 - u // eigenvectors come in order of rising eigenvalues
+		direction := hidden - 1 - u // eigenvectors come in ascending order of eigenvalue
 		up, down := train.Row(in, u), train.Row(in, units+u)
 		clear(up)
 		clear(down)
@@ -118,10 +118,10 @@ func (r *Router) InitOutputs(head *shortlist.Head, clusters [][]int32) error {
 	return nil
 }
 
-// Pack makes the router compute with its parameters as they stand.
+// Pack makes the router compute with its current parameters.
 func (r *Router) Pack() { r.Params.Pack(r.tape.Products()) }
 
-// label marks the clusters of tokens.
+// label sets dst to 1 for the clusters of tokens, and to 0 for the others.
 func (r *Router) label(dst []float32, tokens []int32) {
 	clear(dst)
 	for _, token := range tokens {
@@ -131,7 +131,7 @@ func (r *Router) label(dst []float32, tokens []int32) {
 	}
 }
 
-// run scores the clusters for rows that were seen.
+// run scores the clusters for rows [from, to) of s.
 func (r *Router) run(s *draftRows, from, to int) nn.Mat {
 	hidden := r.net.Hidden
 	embed := r.tokens.Mat(to-from, r.net.Embed)
@@ -144,9 +144,9 @@ func (r *Router) run(s *draftRows, from, to int) nn.Mat {
 	return scores
 }
 
-// gradient adds the gradient of the rows' mean loss to the parameters', and returns the loss. A
-// row's is the sum over all clusters of the binary cross-entropy, over the number of tokens that
-// are kept of a row.
+// gradient adds the gradient of the rows' mean loss to that of the parameters, and returns the loss. A
+// row's loss is the binary cross-entropy summed over all clusters, divided by the number of tokens kept
+// per row.
 func (r *Router) gradient(s *draftRows, top int) autograd.Loss {
 	r.tape.Reset()
 	r.tape.Attach()
@@ -182,7 +182,7 @@ func grown(s []float64, n int) []float64 {
 	return s[:n]
 }
 
-// bce is the binary cross-entropy of a score against a label, and its slope.
+// bce returns the binary cross-entropy of a score against a label, and its derivative.
 func bce(score, label float32) (loss float64, slope float32) {
 	x, y := float64(score), float64(label)
 	loss = max(x, 0) - x*y + math.Log1p(math.Exp(-math.Abs(x)))

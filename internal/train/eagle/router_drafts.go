@@ -13,12 +13,12 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// drafts is an EAGLE head at work after text of its target's, as it serves: what a router sees of
-// it, and what it should have listed (DynaSpec, appendix A.2).
+// drafts runs an EAGLE head as in serving, on text that its target generated, and records a router's
+// inputs and the tokens that it should have listed (DynaSpec, appendix A.2).
 type drafts struct {
 	head   *eagle.Network
-	top    int  // tokens of a row that are kept, the likeliest
-	output bool // a router sees the rows' outputs, not their features
+	top    int  // how many of a row's likeliest tokens are kept
+	output bool // the router reads the rows' outputs, not their features
 
 	target     train.Frozen
 	exec       *nn.Exec
@@ -40,9 +40,9 @@ func newDrafts(target *model.Model, head *eagle.Network, top int, output bool) *
 // draftRows are rows of drafts.
 type draftRows struct {
 	tokens   []int32
-	steps    []int     // of the draft: 0 is a row of the text
-	features []float32 // of each row: what a router reads beside its token
-	best     []int32   // of each row its likeliest tokens, in order
+	steps    []int     // the draft's step of each row: 0 is a row of the text
+	features []float32 // each row's router input in addition to its token
+	best     []int32   // each row's likeliest tokens, in order
 	chance   []float32 // their probabilities
 }
 
@@ -54,16 +54,16 @@ func (s *draftRows) reset() {
 	s.chance = s.chance[:0]
 }
 
-// see drafts after tokens of a text: rows of the text at places, and below some of those, later,
-// chains of the head's own, so many steps in all. A chain's tokens are drawn from the head's
-// likeliest by their probability, as most nodes of trees are taken.
+// see records the rows of a text at places and, below those that are in later too, chains that the head
+// drafts, steps in all including the text's row. A chain's tokens are drawn from the head's likeliest
+// by their probability, which is how trees get most of their nodes.
 func (d *drafts) see(text []int32, places, later []int, steps int, r *rand.Rand, into *draftRows) {
 	g, x := d.read(text)
 	first := len(into.tokens)
 	tokens := make([]int32, len(places))
 	rows := make([]int, len(places))
 	for i, p := range places {
-		tokens[i], rows[i] = text[p], p-1 // the row of an entry, whose feature is of the token before it
+		tokens[i], rows[i] = text[p], p-1 // the entry's row, whose feature is that of the token before
 	}
 	d.keep(into, 0, tokens, pick(&d.in, g, rows), pick(&d.out, x, rows))
 
@@ -93,8 +93,8 @@ func (d *drafts) see(text []int32, places, later []int, steps int, r *rand.Rand,
 	}
 }
 
-// read runs a text through the target and the head: features and states of its entries, which are
-// of all tokens but the first.
+// read runs a text through the target and the head, and returns the features and states of its entries:
+// all tokens except the first.
 func (d *drafts) read(text []int32) (g, x nn.Mat) {
 	rows := len(text) - 1
 	d.target.Read([][]int32{text[:rows]})
@@ -104,7 +104,7 @@ func (d *drafts) read(text []int32) (g, x nn.Mat) {
 	return g, d.run(0, text[1:], g, 0)
 }
 
-// run computes the tree's rows from number from on.
+// run computes the tree's rows, starting at row from.
 func (d *drafts) run(from int, tokens []int32, g nn.Mat, step int) nn.Mat {
 	d.forest.Reset()
 	d.own.Reserve(from, len(tokens))
@@ -114,7 +114,7 @@ func (d *drafts) run(from int, tokens []int32, g nn.Mat, step int) nn.Mat {
 	return x
 }
 
-// pick is some rows of a matrix.
+// pick copies some rows of a matrix.
 func pick(buf *nn.Buffer, m nn.Mat, rows []int) nn.Mat {
 	p := buf.Mat(len(rows), m.Cols)
 	for i, r := range rows {
@@ -123,7 +123,7 @@ func pick(buf *nn.Buffer, m nn.Mat, rows []int) nn.Mat {
 	return p
 }
 
-// keep takes down rows of a step.
+// keep records the rows of a step.
 func (d *drafts) keep(into *draftRows, step int, tokens []int32, features, states nn.Mat) {
 	first := len(into.best)
 	into.best = append(into.best, make([]int32, len(tokens)*d.top)...)
@@ -153,7 +153,7 @@ func (d *drafts) rank(logits []float32, best []int32, chance []float32) {
 	}
 }
 
-// draw draws one of a row's best tokens.
+// draw draws one of a row's best tokens by their probabilities.
 func (d *drafts) draw(s *draftRows, row int, r *rand.Rand) int32 {
 	best, chance := s.best[row*d.top:(row+1)*d.top], s.chance[row*d.top:(row+1)*d.top]
 	sum := float32(0)

@@ -13,7 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// routerLearner is a router as a learner.
+// routerLearner is a router as a train.Learner.
 type routerLearner struct {
 	r       *RouterRecipe
 	target  *model.Model
@@ -23,11 +23,11 @@ type routerLearner struct {
 	source  string // fingerprint of head and target
 	*train.HeadTexts
 
-	seen draftRows            // of a step
+	seen draftRows            // of the current step
 	held map[string]draftRows // of held-out text, by source
 }
 
-// Open opens the head, and makes the texts that are not there yet.
+// Open opens the head, and makes the texts that are still missing.
 func (r *RouterRecipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l := &routerLearner{r: r}
 	var err error
@@ -48,15 +48,15 @@ func (r *RouterRecipe) Open(ctx context.Context, j *train.Job, text *train.Corpu
 	return l, l.begin()
 }
 
-// Finish is what comes after the last step: nothing.
+// Finish does nothing: a router is finished after the last step.
 func (l *routerLearner) Finish(context.Context, string) error { return nil }
 
-// Title says what is trained.
+// Title names what is trained.
 func (l *routerLearner) Title(name string) string {
 	return fmt.Sprintf("the router %s of %d clusters: %d parameters", name, l.router.net.Clusters, l.router.Params.Count())
 }
 
-// begin makes the clusters, and the router as it is before training.
+// begin makes the clusters and the untrained router.
 func (l *routerLearner) begin() error {
 	net, vocab := l.drafts.head, l.target.Config.Vocab
 	var err error
@@ -83,7 +83,7 @@ func (l *routerLearner) begin() error {
 	return l.router.InitOutputs(head, l.routing.Clusters)
 }
 
-// see adds the drafts of a step to those seen.
+// see adds the drafts of a step to l.seen.
 func (l *routerLearner) see(step int) {
 	r := l.r
 	first, texts := l.Step(step)
@@ -100,19 +100,19 @@ func (l *routerLearner) see(step int) {
 func (l *routerLearner) Params() *autograd.Params { return l.router.Params }
 func (l *routerLearner) Pack()                    { l.router.Pack() }
 
-// Fingerprint is of recipe, target, head and texts.
+// Fingerprint covers the recipe, the target, the head and the texts.
 func (l *routerLearner) Fingerprint() string {
 	of := append([]string{l.source}, l.TextFingerprints()...)
 	if l.r.Clusters > 0 {
-		of = append(of, "k-means of rows as they are") // they were centred once
+		of = append(of, "k-means of rows as they are") // they once were centred
 	}
 	return train.Fingerprint(l.r, of...)
 }
 
-// StepTokens is the tokens of a step's texts.
+// StepTokens is the number of tokens in a step's texts.
 func (l *routerLearner) StepTokens() int { return l.r.Rows * l.TextLength() }
 
-// Gradient is that of the drafts of a step's texts.
+// Gradient adds the gradient of the drafts in a step's texts.
 func (l *routerLearner) Gradient(step int) (autograd.Loss, error) {
 	l.seen.reset()
 	l.see(step)

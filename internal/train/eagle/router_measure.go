@@ -8,17 +8,17 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// routerTexts held-out texts of a source are drafted after, at every routerEvery-th token that the
-// target said.
+// The head drafts in routerTexts held-out texts of each source, after every routerEvery-th token that the
+// target generated.
 const (
 	routerTexts = 8
 	routerEvery = 4
 )
 
-// Validate measures, on drafts after held-out text, the loss, and of the tokens that the head finds
-// likeliest the share on routed lists: of all that are kept of a row (recall), of the first of
-// each, and of their probability; with as many clusters at every step, and with fewer at later
-// ones.
+// Validate measures, on drafts after held-out text, the loss, and which share of the tokens that the
+// head finds likeliest is on the routed lists: of all tokens kept per row (recall), of each row's first
+// token, and of their probability. It does so with the same number of clusters at every step, and with
+// fewer at later steps.
 func (l *routerLearner) Validate() (losses, figures map[string]float64, err error) {
 	if l.held == nil {
 		l.hold()
@@ -37,7 +37,7 @@ func (l *routerLearner) Validate() (losses, figures map[string]float64, err erro
 	return losses, figures, nil
 }
 
-// hold drafts after held-out text.
+// hold drafts after held-out text, into l.held.
 func (l *routerLearner) hold() {
 	held := map[string]draftRows{}
 	for _, t := range l.HeadTexts.Sources {
@@ -56,7 +56,7 @@ func (l *routerLearner) hold() {
 	l.held = held
 }
 
-// routed is what a router makes of rows that were seen: with as many clusters at every step, and
+// routed is the result of a router on some rows: with the same number of clusters at every step, and
 // position-aware.
 type routed struct {
 	loss                      float64
@@ -70,7 +70,7 @@ func (r *Router) measure(s *draftRows, routing *shortlist.Routing, top int) *rou
 	labels := make([]float32, r.net.Clusters)
 	idx, val := make([]int32, routing.Listed), make([]float32, routing.Listed)
 	picked := make([]bool, r.net.Clusters)
-	const part = 1024 // rows whose scores live at a time
+	const part = 1024 // rows whose scores are in memory at a time
 	for from := 0; from < n; from += part {
 		scores := r.run(s, from, min(from+part, n))
 		for i := range scores.Rows {

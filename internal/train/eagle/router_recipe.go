@@ -11,28 +11,28 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// RouterRecipe is what a router's weights are a function of, with the target, its EAGLE head and
-// the text.
+// RouterRecipe determines a router's weights, together with the target, its EAGLE head and the
+// text.
 type RouterRecipe struct {
-	Clusters int // of the paper's k-means; 0: of Size tokens each
-	Size     int // tokens of a cluster, where Clusters is 0: a multiple of the rows of a panel wastes none
-	Listed   int // clusters of a list, where a user does not say
+	Clusters int // number of clusters by the paper's k-means; 0: clusters of Size tokens each
+	Size     int // tokens per cluster if Clusters is 0: a multiple of a panel's rows wastes none
+	Listed   int // clusters per list by default
 
 	Width  int  // of the hidden layer
-	Output bool `json:",omitempty"` // it reads the rows' outputs, not their features
-	Top    int  // L: the tokens of a row whose clusters are right
+	Output bool `json:",omitempty"` // the router reads the rows' outputs, not their features
+	Top    int  // L: how many of a row's likeliest tokens label their clusters as right
 	train.Basis
 
-	Places     int // rows of a text that are looked at
-	Later      int // of them, those from which the head drafts on
-	DraftSteps int // of such a draft
+	Places     int // rows used per text
+	Later      int // how many of them the head drafts on from
+	DraftSteps int // steps of such a draft
 
 	Head string `json:"-"` // the file of the EAGLE head
 }
 
-// NewRouterRecipe is the recipe of the shipped router. A router of width 256 and clusters of 32
-// cost five times as much, and had 0.5 % more of the likeliest tokens on lists of as many; with 4
-// tokens for labels the lists have more of the probability than with 10.
+// NewRouterRecipe is the recipe of the shipped router. A router of width 256 with clusters of 32 cost
+// five times as much, and its lists, equally long, had 0.5 % more of the likeliest tokens; with 4 tokens
+// for labels the lists hold more of the probability than with 10.
 func NewRouterRecipe() RouterRecipe {
 	r := RouterRecipe{
 		Size: 2 * gemm.Panel, Listed: 24, Width: 64, Top: 4, Basis: train.NewBasis(6, 600),
@@ -46,9 +46,9 @@ func NewRouterRecipe() RouterRecipe {
 	return r
 }
 
-// Prepare refuses a recipe that cannot be followed to its end.
+// Prepare refuses a recipe that cannot be completed.
 func (r *RouterRecipe) Prepare(*train.Job) error {
-	// Of the layers, which are the EAGLE head's, nothing is refused.
+	// The layers are the EAGLE head's, so there is nothing to check about them.
 	if err := r.CheckBasis(train.Layering{}); err != nil {
 		return err
 	}
@@ -63,14 +63,14 @@ func (r *RouterRecipe) Prepare(*train.Job) error {
 		return fmt.Errorf("%d steps of texts with %d rows, %d of them drafting %d steps: want positive numbers",
 			r.Steps, r.Places, r.Later, r.DraftSteps)
 	}
-	if _, err := tensor.Q8_0.Size(r.Width); err != nil { // as which the router is exported
+	if _, err := tensor.Q8_0.Size(r.Width); err != nil { // the type that the router is exported in
 		return fmt.Errorf("a hidden layer of width %d: %w", r.Width, err)
 	}
 	return nil
 }
 
-// cluster parts the vocabulary of a head: the most frequent tokens of a text, which lists always
-// have, and clusters of the others.
+// cluster divides a head's vocabulary into the most frequent tokens of a text, which every list
+// includes, and clusters of the others.
 func (r *RouterRecipe) cluster(m *model.Model, head *eagle.Network, texts [][]int32) (*shortlist.Routing, error) {
 	h, err := shortlist.NewHead(&head.Head, head.Norm, head.Tokens, m.Config.Vocab)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// OpenStart opens the GGUF file of an EAGLE-3 head of a target, which another head is to begin as,
-// and returns the file's fingerprint too.
+// OpenStart opens the GGUF file of a target's EAGLE-3 head, from which another head is to start, and
+// returns the file's fingerprint too.
 func OpenStart(path string, m *model.Model) (h *eagle.Network, fingerprint string, err error) {
 	h, err = eagle.Open(registry.Head{Name: path}, registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
 	if err != nil {
@@ -27,12 +27,12 @@ func OpenStart(path string, m *model.Model) (h *eagle.Network, fingerprint strin
 	if h.Version != 3 {
 		return nil, "", fmt.Errorf("%s is an EAGLE-%d head: want an EAGLE-3 head", path, h.Version)
 	}
-	h.Rope.Neighbours = false // of heads that are trained
+	h.Rope.Neighbours = false // training rotates halves
 	fingerprint, err = train.FingerprintFile(path)
 	return h, fingerprint, err
 }
 
-// Prepare gives a recipe the shape of the head that it starts as, if any, and checks it.
+// Prepare gives a recipe the shape of the head that it starts from, if any, and checks it.
 func (r *Recipe) Prepare(j *train.Job) error {
 	if r.Start != "" {
 		if err := r.follow(j.Target); err != nil {
@@ -42,7 +42,7 @@ func (r *Recipe) Prepare(j *train.Job) error {
 	return r.Check(&j.Target.Config)
 }
 
-// follow gives a recipe that starts as an EAGLE-3 head the shape of that head, but for a wider MLP.
+// follow gives a recipe the shape of the EAGLE-3 head that it starts from, except that its MLP may be wider.
 func (r *Recipe) follow(m *model.Model) error {
 	h, started, err := OpenStart(r.Start, m)
 	if err != nil {
@@ -63,10 +63,10 @@ func (r *Recipe) follow(m *model.Model) error {
 	return nil
 }
 
-// Start makes the parameters of a head of a shape over a target what those of an EAGLE head's GGUF file are,
-// whose draft vocabulary is tokens. A file with an output matrix or embeddings other than the
-// target's is refused. What the file has not stays as it was drawn, but later layers, and units of an
-// MLP that is wider than the file's, which begin by adding nothing.
+// Start sets the parameters of a head of a shape over a target to those in an EAGLE head's GGUF file, whose
+// draft vocabulary is tokens. A file with an output matrix or embeddings other than the target's is refused.
+// Parameters that the file lacks stay as they were drawn, except that later layers, and the additional
+// units of an MLP wider than the file's, start by adding nothing.
 func Start(over *train.OverTarget, shape headfile.Shape, tokens []int32, path string) error {
 	f, err := gguf.Open(path)
 	if err != nil {
@@ -75,7 +75,7 @@ func Start(over *train.OverTarget, shape headfile.Shape, tokens []int32, path st
 	defer f.Close()
 	w := over.Begin()
 	for _, info := range f.Tensors {
-		if info.Name == "d2t" { // tokens
+		if info.Name == "d2t" { // the draft vocabulary, given as tokens
 			continue
 		}
 		t, err := f.Load(info.Name)
@@ -109,8 +109,8 @@ func Start(over *train.OverTarget, shape headfile.Shape, tokens []int32, path st
 	return nil
 }
 
-// widen makes the first units of an MLP's matrix those of a narrower one, v. The others keep what
-// they read with, and put out nothing (down).
+// widen sets the first units of an MLP's matrix to those of a narrower one, v. The other units keep
+// their input weights, and have zero output weights (down).
 func widen(p *autograd.Param, v []float32, down bool) {
 	if !down { // rows are units
 		copy(p.Data, v)
@@ -123,7 +123,7 @@ func widen(p *autograd.Param, v []float32, down bool) {
 	}
 }
 
-// sameRows says whether v is the rows of some tokens of a matrix, but for what a file's type rounds.
+// sameRows reports whether v holds a matrix's rows for some tokens, apart from the rounding of a file's type.
 func sameRows(of tensor.Type, v []float32, tokens []int32, m *gemm.Matrix) bool {
 	row, rounded := make([]float32, m.In()), make([]float32, m.In())
 	for i, token := range tokens {
@@ -131,7 +131,7 @@ func sameRows(of tensor.Type, v []float32, tokens []int32, m *gemm.Matrix) bool 
 		most := 0.05 * train.Length(row)
 		t, err := tensor.FromFloat32s("", of, []int{1, len(row)}, row)
 		if err == nil && t.DequantizeRows(rounded, 0, 1) == nil {
-			most = max(most, 1.25*distance(rounded, row)) // of other quantisers too
+			most = max(most, 1.25*distance(rounded, row)) // room for other quantisers
 		}
 		if !(distance(v[i*len(row):(i+1)*len(row)], row) <= most) {
 			return false

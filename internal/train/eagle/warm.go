@@ -12,23 +12,23 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Begun as random numbers an EAGLE head stays for long at the frequencies of tokens. But its target
-// is known: the state that it is to find after a token is nearly, in seven parts of ten, a linear
-// function of the token's embedding and of the state before. So the head begins as that function,
-// solved for on examples: fc finds the state of a place in its taps; one query head of each group
-// looks at its own row, whose values are what embedding and feature say of the rows between the halves
-// of the target's last block; and the MLP is that block's, which makes of such rows the last state.
-// Other query heads begin small. Of a native head fc reads embedding and state, and is the function to these
-// rows by itself; of an EAGLE-2 head it is that to the last state, and the MLP begins small too.
+// An EAGLE head with random initial weights long predicts little more than token frequencies. But its
+// target is known: the state that it has to find after a token is, for about seven tenths, a linear
+// function of the token's embedding and the previous state. So the head starts as that function, fitted
+// to examples: fc computes a place's state from its taps; one query head of each group looks at its own
+// row, whose values predict, from embedding and feature, the rows between the two halves of the target's
+// last block; and the MLP is that block's, which turns such rows into the last state. Other query heads
+// start small. In a native head fc reads embedding and state, and is by itself the function to these
+// rows; in an EAGLE-2 head it is the function to the last state, and the MLP starts small too.
 
-// warmStart is a head whose layer is to begin as something.
+// warmStart is a head whose layer gets a warm start.
 type warmStart struct {
 	*train.OverTarget
 	net *eagle.Network
 }
 
-// Warm makes the first layer of a head over a target begin as the linear function, and its MLP as
-// the longest units of those of some blocks. What the target said in the texts are the examples.
+// Warm starts the first layer of a head over a target as the linear function, and its MLP as the units
+// of some blocks' MLPs that have the greatest norms. The examples are the target's tokens in the texts.
 func Warm(ctx context.Context, over *train.OverTarget, net *eagle.Network, from []int, seed uint64,
 	texts []train.Conversation) error {
 	h := &warmStart{over, net}
@@ -37,7 +37,7 @@ func Warm(ctx context.Context, over *train.OverTarget, net *eagle.Network, from 
 		return err
 	}
 	w.Copy("blk.0.ffn_norm.weight", fmt.Sprintf("blk.%d.ffn_norm.weight", from[0]))
-	clear(w.Head["blk.0.ffn_down.weight"].Data) // of units that the blocks have not
+	clear(w.Head["blk.0.ffn_down.weight"].Data) // for units beyond those of the blocks
 	w.MLP(0, from...)
 	begin := h.warm2
 	if h.net.Version == 3 {
@@ -50,11 +50,11 @@ func Warm(ctx context.Context, over *train.OverTarget, net *eagle.Network, from 
 	return w.Err
 }
 
-// warm2 solves for fc of an EAGLE-2 head, whose features and outputs are states after the target's
-// last norm; a native one has norms before fc, which begin as ones, and the target's last norm
-// after the layer.
+// warm2 solves for fc in an EAGLE-2 head, whose features and outputs are states after the target's last
+// norm. A native head has norms before fc, which start as ones, and the target's last norm after the
+// layer.
 func (h *warmStart) warm2(w *train.WarmStart, s *samples, _ *rand.Rand) error {
-	norm := func(v []float32) []float32 { // as the target's last leaves it
+	norm := func(v []float32) []float32 { // the target's last norm
 		u := train.Unit(v)
 		for i, g := range h.net.GNorm.Weight {
 			u[i] *= g
@@ -80,7 +80,7 @@ func (h *warmStart) warm2(w *train.WarmStart, s *samples, _ *rand.Rand) error {
 	return w.Fit("fc.weight", rows, here)
 }
 
-// warm3 solves for fc and attention of an EAGLE-3 head.
+// warm3 solves for fc and attention in an EAGLE-3 head.
 func (h *warmStart) warm3(w *train.WarmStart, s *samples, r *rand.Rand) error {
 	w.Copy("output_norm.weight", "output_norm.weight")
 	m, err := train.Regress(s.taps, s.before)
@@ -91,11 +91,11 @@ func (h *warmStart) warm3(w *train.WarmStart, s *samples, r *rand.Rand) error {
 	return h.lookAtSelf(w, s, train.Products(s.taps, m), r)
 }
 
-// samples are rows of text: the taps and the target's last state at the token before, the embedding
-// of the token, and what the last block's MLP reads and the state there.
+// samples are rows of text: the taps and the target's last state at the previous token, the token's
+// embedding, the input of the last block's MLP there, and the last state there.
 type samples struct{ taps, before, embed, halfway, here [][]float32 }
 
-// sampleBytes is the memory that samples take, about.
+// sampleBytes is about the memory that samples may take.
 const sampleBytes = 1 << 30
 
 func (h *warmStart) samples(ctx context.Context, texts []train.Conversation) *samples {
@@ -127,12 +127,12 @@ func (h *warmStart) samples(ctx context.Context, texts []train.Conversation) *sa
 	return s
 }
 
-// A query that is the key of its own row scores about 8·sharpness there, and elsewhere about 0:
-// enough to find it among a few hundred.
+// A query equal to the key of its own row scores about 8·sharpness there and about 0 elsewhere: enough
+// to single it out among a few hundred.
 const sharpness = 1.25
 
-// lookAtSelf makes the first query head of every group read its own row, and its values what is
-// missing of the next state in the feature. The other queries begin as they were drawn, and put out
+// lookAtSelf makes the first query head of every group read its own row, and sets its values to what the
+// feature lacks of the next state. The other queries start as they were drawn, scaled down, and output
 // less.
 func (h *warmStart) lookAtSelf(w *train.WarmStart, s *samples, features [][]float32, r *rand.Rand) error {
 	hidden, dim := h.net.Hidden, h.net.HeadDim
@@ -148,7 +148,7 @@ func (h *warmStart) lookAtSelf(w *train.WarmStart, s *samples, features [][]floa
 	if err != nil {
 		return err
 	}
-	// the values of all heads may be fewer than its directions: they take the main ones
+	// the heads may have fewer values than the fit has directions: they take the main ones
 	basis, err := train.Principal(train.Products(rows, fit))
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (h *warmStart) lookAtSelf(w *train.WarmStart, s *samples, features [][]floa
 		if n >= hidden {
 			continue
 		}
-		direction := hidden - 1 - n // eigenvectors come in order of rising eigenvalues
+		direction := hidden - 1 - n // eigenvectors come in ascending order of eigenvalue
 		value := train.Row(v, n)
 		clear(value)
 		for o := range hidden {

@@ -1,4 +1,4 @@
-// The flags of the command that trains one.
+// Flags of the command that trains a Falcon head.
 
 package falcon
 
@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Flags vary the usual recipe: what is not given is its.
+// Flags vary the usual recipe: values that are not given are the recipe's.
 type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this head (${default})." default:"falcon" placeholder:"NAME"`
 
@@ -47,7 +47,7 @@ Examples:
 		r.Block, r.Steps, train.HelpOnText)
 }
 
-// Recipe is the one that the flags describe.
+// Recipe returns the recipe that the flags describe.
 func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	r := NewRecipe().For(target)
 	if f.Paper {
@@ -66,5 +66,5 @@ func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	return &r, nil
 }
 
-// Folder is the folder below --dir.
+// Folder names the head's folder below --dir.
 func (f *Flags) Folder() string { return f.Name }

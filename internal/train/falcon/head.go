@@ -17,17 +17,17 @@ import (
 // Head is a Falcon head in training over a frozen target, by the glancing distillation of its
 // authors' code (Bestpay-inc/Falcon).
 //
-// Every token of a text but the first has a row: its embedding, and the feature of the token
-// before. Row i learns the feature of place i+k and what the target says there. A pass without
-// gradient counts the rows whose likeliest token is wrong. For a share of so many rows, drawn at
-// random from the first rows of blocks, the next pass has what the row is to predict in place of
-// its own token and feature: the other rows of the block learn from what they may follow.
+// Every token of a text except the first has a row: its embedding, and the feature of the previous
+// token. Row i learns the feature of place i+k and the target's prediction there. A pass without
+// gradient counts the rows whose likeliest token is wrong. A share of that number of rows, drawn at
+// random from the first rows of blocks, glance: in the next pass they read the token and feature that
+// they have to predict instead of their own, and the other rows of the block learn from these.
 type Head struct {
 	train.OverTarget
 
 	net    *falcon.Network
 	forest nn.Forest
-	trees  []*tree.Tree // of texts
+	trees  []*tree.Tree // one per text
 	bufs   falcon.Buffers
 
 	features, input, states, asked, wanted nn.Buffer
@@ -35,7 +35,7 @@ type Head struct {
 	soft autograd.Soft
 }
 
-// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16).
+// NewHead returns a head of zeros over a target; its matrix products run as kind (F32 or BF16).
 func NewHead(c falcon.Config, target *model.Model, kind gemm.Type) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind)}
 	var err error
@@ -52,12 +52,12 @@ func (h *Head) Config() *falcon.Config { return &h.net.Config }
 // objective is what the rows of a head learn; see Recipe.
 type objective struct{ states, logits, soft, temperature float32 }
 
-// texts are some texts of one length, with what the target makes of them.
+// texts are some texts of one length, with the target's results on them.
 type texts struct {
 	list     [][]int32
-	places   [][]int // of each, those whose features are learned: from place k on, and before the last
+	places   [][]int // of each text, the places whose features are learned: from place k on, before the last
 	noise    func(g nn.Mat)
-	first    int    // of all places
+	first    int    // lowest of all places
 	features nn.Mat // of all tokens
 }
 
@@ -65,7 +65,7 @@ type texts struct {
 func (h *Head) read(t *texts, temperature float32) {
 	last := h.Target.Read(t.list)
 	t.features = h.features.Mat(last.Rows, h.net.Hidden)
-	h.Tape.Detach() // features are given
+	h.Tape.Detach() // features are inputs: they need no gradient
 	h.net.Features(h.Exec, h.Target.Taps, t.features)
 	t.first = len(t.list[0])
 	for _, places := range t.places {
@@ -75,8 +75,8 @@ func (h *Head) read(t *texts, temperature float32) {
 	h.Target.Distributions(&h.soft, last, len(t.list), t.first, len(t.list[0])-1, &h.net.Head)
 }
 
-// run computes the rows of all texts: length-1 of each, row i with token i+1 and feature i, or
-// where glanced says so with token i+1+k and feature i+k.
+// run computes the rows of all texts, length-1 per text. Row i reads token i+1 and feature i or, if it
+// is in glanced, token i+1+k and feature i+k.
 func (h *Head) run(t *texts, glanced map[int]bool) nn.Mat {
 	length, k := len(t.list[0]), h.net.Block
 	h.forest.Reset()
@@ -102,7 +102,7 @@ func (h *Head) run(t *texts, glanced map[int]bool) nn.Mat {
 	}
 	var o *falcon.Order
 	if h.net.Recurrent {
-		o = new(falcon.Order) // which a tape holds on to
+		o = new(falcon.Order) // new, since the tape keeps a reference to it
 		o.Set(before, make([][]float32, 1))
 	}
 	g := h.Exec.Mat(&h.input, len(of), h.net.Hidden)
@@ -115,7 +115,7 @@ func (h *Head) run(t *texts, glanced map[int]bool) nn.Mat {
 	return x
 }
 
-// rowsOf lists the rows that learn and stand at a slot of their block; -1: at any.
+// rowsOf lists the rows that learn and are at a slot of their block; -1 means any slot.
 func (h *Head) rowsOf(t *texts, slot int) (rows []int32) {
 	k := h.net.Block
 	for i, places := range t.places {
@@ -128,8 +128,8 @@ func (h *Head) rowsOf(t *texts, slot int) (rows []int32) {
 	return rows
 }
 
-// loss is that of some rows of x, times scale each. The right tokens are the texts', or the
-// target's likeliest.
+// loss is the loss of some rows of x, each scaled by scale. The right tokens are those of the texts or,
+// with likeliest, the target's likeliest.
 func (h *Head) loss(t *texts, x nn.Mat, rows []int32, o objective, scale float32, likeliest bool) autograd.Loss {
 	length, k := len(t.list[0]), h.net.Block
 	targets := autograd.Targets{Soft: &h.soft, Share: o.soft}
@@ -162,11 +162,11 @@ func (h *Head) loss(t *texts, x nn.Mat, rows []int32, o objective, scale float32
 	return loss
 }
 
-// counted is of how many blocks the rows of one are looked at to count those that are wrong.
+// One block in counted is looked at to estimate the number of wrong rows.
 const counted = 4
 
-// gradient adds that of texts to the parameters', and returns the loss. share is that of the wrong
-// rows that glance.
+// gradient adds the texts' gradient to that of the parameters, and returns the loss. share is the number
+// of glancing rows over the number of wrong ones.
 func (h *Head) gradient(t *texts, o objective, share float64, scale float32, r *rand.Rand) autograd.Loss {
 	h.Tape.Reset()
 	h.read(t, o.temperature)
@@ -177,7 +177,7 @@ func (h *Head) gradient(t *texts, o objective, share float64, scale float32, r *
 	return loss
 }
 
-// sampled is the rows of every so many blocks of k that rows of texts of some length are in.
+// sampled returns the rows in every counted-th block of k, for texts of some length.
 func sampled(all []int32, length, k int) (rows []int32) {
 	seen, last := 0, -1
 	for _, row := range all {
@@ -192,9 +192,9 @@ func sampled(all []int32, length, k int) (rows []int32) {
 	return rows
 }
 
-// glance draws the rows that read what they are to predict: of every k-th row that learns, so many
-// as share of the wrong ones. Blocks of more than two rows have runs of such rows at their
-// beginning, of any length but all; of one row none do, since nothing would learn from what it read.
+// glance draws the rows that read what they have to predict: from the learning rows that begin a block,
+// share times the number of wrong rows. In blocks of more than two rows, runs of rows at the beginning
+// glance, never whole blocks. In blocks of one row none does: no other row would learn from it.
 func (h *Head) glance(t *texts, share float64, r *rand.Rand) map[int]bool {
 	k, all := h.net.Block, h.rowsOf(t, -1)
 	if share == 0 || k == 1 {

@@ -9,14 +9,14 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// learner is a Falcon head as a learner.
+// learner is a Falcon head as a train.Learner.
 type learner struct {
 	train.Heads
 	r    *Recipe
 	head *Head
 }
 
-// Open makes the head as the recipe has it, and the texts that are not there yet.
+// Open returns the head in its initial state, and generates texts that do not exist yet.
 func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l := &learner{r: r}
 	return l, l.Open(ctx, j, r, text, func() (m train.Made, err error) {
@@ -30,7 +30,7 @@ func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (tr
 	}, func() error { return l.head.warm(r.From, l.Sample(32)) })
 }
 
-// Gradient is that of a step's texts.
+// Gradient adds the gradient of a step's texts.
 func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
 	first, list := l.Step(step)

@@ -10,9 +10,9 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Validate measures on every held-out source the loss; the share of right first guesses by their
-// number in a block, where the target has been in all places before the block; and τ, the tokens
-// that a round of a chain, or of a tree, brings.
+// Validate measures, on each held-out source, the loss; the share of correct first guesses by their
+// number in a block, with all places before the block read by the target; and τ, the tokens per round
+// with a chain or with a tree.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.head.measure(t, l.r.objective())
@@ -27,14 +27,14 @@ func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	})
 }
 
-// measure is what a head makes of held-out text.
+// measure is the result of a head on held-out text.
 type measure struct {
 	loss  autograd.Loss
 	slots []autograd.Loss // by the number in a block
 	grown train.Grown
 }
 
-// measure has the head draft after every token that the target said.
+// measure makes the head draft after every token that the target generated.
 func (h *Head) measure(t *train.HeldText, o objective) (*measure, error) {
 	m := &measure{slots: make([]autograd.Loss, h.net.Block)}
 	open := func(s grow.Shape) (draft.Drafter, error) {

@@ -8,25 +8,25 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Recipe is what a Falcon head's weights are a function of, with the target and the text.
+// Recipe determines a Falcon head's weights, together with the target and the text.
 type Recipe struct {
 	Block                        int  // k: tokens that a pass predicts
 	Recurrent                    bool // the LSTM goes on from row to row
 	Heads, KVHeads, HeadDim, FFN int
 	RopeBase                     float64
-	From                         []int // the target's blocks as whose MLPs the layer's begins; empty: random weights
+	From                         []int // the target's blocks whose MLPs the layer's starts from; empty: random weights
 	train.Basis
 
 	// The loss of a row is States·SmoothL1 of its state + Logits·(Soft·KL + (1-Soft)·cross-entropy)
 	// of its logits, the divergence at Temperature.
 	States, Logits, Soft, Temperature float32
 
-	// Glancing: so many rows, as a share of those whose likeliest token is wrong, read what they
-	// are to predict. The share falls from the first number to the second.
+	// Glancing: the number of rows that read what they have to predict, as a share of the rows whose
+	// likeliest token is wrong. The share falls from the first value to the second.
 	Glance [2]float64
 }
 
-// NewRecipe is the recipe of a head for the embedded target, with the release's losses.
+// NewRecipe returns the recipe of a head for the embedded target, with the release's losses.
 func NewRecipe() Recipe {
 	r := Recipe{
 		Block: 2, Heads: 8, KVHeads: 8, HeadDim: 32, FFN: 768, RopeBase: 10000, From: []int{5},
@@ -37,15 +37,15 @@ func NewRecipe() Recipe {
 	return r
 }
 
-// For is the recipe for another target: the head grows with it, and begins as it where its blocks
-// are of that kind.
+// For returns the recipe for another target: the head grows with it, and starts from its blocks if
+// they are suitable.
 func (r Recipe) For(m *model.Model) Recipe {
 	c := &m.Config
 	r.HeadDim = 64
 	if c.Hidden < 1024 {
 		r.HeadDim = 32
 	}
-	r.Heads = max(1, c.Hidden/r.HeadDim) // heads are together as wide as the layer in the authors' code
+	r.Heads = max(1, c.Hidden/r.HeadDim) // in the authors' code the heads together are as wide as the layer
 	r.KVHeads = r.Heads
 	r.FFN = 3 * c.Hidden / 32 * 32
 	r.RopeBase = c.Rope.Base
@@ -56,9 +56,9 @@ func (r Recipe) For(m *model.Model) Recipe {
 	return r
 }
 
-// AsPaper is the recipe with what Falcon's code has in place of grove's own: AdamW at a small rate, and random weights
-// at the start. Losses and glancing are the code's in both; the paper's glancing is --glance 0.4,0. The length of the
-// course stays.
+// AsPaper returns the recipe with the choices of Falcon's code in place of grove's: AdamW at a small rate, and random
+// initial weights. Losses and glancing follow that code in both; the paper's glancing is --glance 0.4,0. The number
+// of steps stays.
 func (r Recipe) AsPaper() Recipe {
 	r.Course = train.PaperCourse(r.Course, 3e-5, 0.95, 0.015, false, 0.5)
 	r.Repeats = 1
@@ -72,7 +72,7 @@ func (r *Recipe) layering() train.Layering {
 		RopeBase: r.RopeBase}
 }
 
-// Prepare refuses a recipe that cannot be followed to its end for the target of a job.
+// Prepare refuses a recipe that cannot be completed for the target of a job.
 func (r *Recipe) Prepare(j *train.Job) error {
 	target := &j.Target.Config
 	if err := r.CheckBasis(r.layering()); err != nil {
@@ -100,7 +100,7 @@ func (r *Recipe) Prepare(j *train.Job) error {
 	return train.CheckBlocks(r.From, target)
 }
 
-// config is the head's shape over a target.
+// config is the head's shape for a target.
 func (r *Recipe) config(target *model.Config) falcon.Config {
 	c := falcon.Config{
 		Config: r.layering().Config(target), Block: r.Block, Recurrent: r.Recurrent,

@@ -8,25 +8,25 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Begun as random numbers a head stays for long at the frequencies of tokens. But features are in
-// part linear functions of what the head reads, solved for on examples. The LSTM begins as that
-// which has the feature at the row's own token, divided so that tanh bends it little: the gates of
-// input and output let most through, and the second layer hands on. Attention begins as what is
-// missing of the feature that the row is to predict, as a linear function of the states of the row
-// and of the last row of its block. The MLP begins as those of blocks of the target, and puts out
-// little.
+// A head with random initial weights long predicts little more than token frequencies. But features are
+// partly linear functions of the head's inputs, which can be fitted to examples. The LSTM starts as the
+// function that computes the feature at the row's own token, scaled down so that tanh hardly bends it:
+// the input and output gates are nearly open, and the second layer passes values on. Attention starts
+// as a linear function, of the states of the row and of the last row of its block, that computes what
+// the feature to predict still lacks. The MLP starts as the MLPs of blocks of the target, and its
+// output starts small.
 
 const (
-	gateOpen  = 2   // the bias of a gate that lets most through: σ(2) is 0.88
-	stateSize = 0.5 // of the numbers that tanh bends
+	gateOpen  = 2   // the bias of a gate that is nearly open: σ(2) is 0.88
+	stateSize = 0.5 // root mean square of the inputs to tanh
 
-	// With so many pairs of numbers that turn, of this length, a head of 64 gives the row that it
-	// looks for 5 more than its neighbours, and others 10 and more.
+	// With this many rotating pairs of dimensions, of this length, a head of dimension 64 scores the row
+	// that it looks for 5 higher than that row's neighbours, and at least 10 higher than other rows.
 	turning, sharpness = 4, 6.5
 )
 
-// warm makes the head begin so. What the target said in the texts are the examples; without
-// blocks in from all but the biases stay as they were drawn.
+// warm gives the head this start. The examples are the target's tokens in the texts; without blocks in
+// from, everything except the biases stays as it was drawn.
 func (h *Head) warm(from []int, list []train.Conversation) error {
 	w, n := h.Begin(), h.net.Hidden
 	for i := range h.net.LSTM {
@@ -51,15 +51,15 @@ func (h *Head) warm(from []int, list []train.Conversation) error {
 		return err
 	}
 	w.Copy("blk.0.ffn_norm.weight", fmt.Sprintf("blk.%d.ffn_norm.weight", from[0]))
-	clear(w.Head["blk.0.ffn_down.weight"].Data) // of units that the blocks have not
+	clear(w.Head["blk.0.ffn_down.weight"].Data) // for units beyond those of the blocks
 	w.MLP(0, from...)
 	w.Scale("blk.0.ffn_down.weight", 0.1)
 	h.Pack()
 	return w.Err
 }
 
-// example is rows of a text: embedding and feature of each, which are the input, the feature of its
-// token, and what the LSTM makes of it.
+// example is rows of a text. Each has its input, which is an embedding and a feature; next, the feature
+// of its own token; and state, the LSTM's output.
 type example struct{ input, next, state [][]float32 }
 
 func (h *Head) examples(list []train.Conversation) (all []example) {
@@ -83,8 +83,8 @@ func (h *Head) examples(list []train.Conversation) (all []example) {
 	return all
 }
 
-// function makes the LSTM the linear function. One number of its states, that which differs least
-// in features, becomes a constant.
+// function makes the LSTM compute the linear function. The dimension of its states that varies least in
+// features becomes a constant.
 func (h *Head) function(w *train.WarmStart, examples []example) (still int, err error) {
 	n := h.net.Hidden
 	var rows, next [][]float32
@@ -147,7 +147,7 @@ func (h *Head) function(w *train.WarmStart, examples []example) (still int, err 
 	return still, nil
 }
 
-// stillest is the number that differs least.
+// stillest returns the dimension with the least variance.
 func stillest(rows [][]float32) (at int) {
 	least := math.Inf(1)
 	for d := range rows[0] {
@@ -162,8 +162,8 @@ func stillest(rows [][]float32) (at int) {
 	return at
 }
 
-// attend begins the attention. As many heads look at their own row as at the last of the block; a
-// quarter is free. Their values are the main directions of what both are to add.
+// attend initialises attention. Equally many heads look at their own row and at the last row of the
+// block; a quarter stay free. Their values are the main directions of what both have to add.
 func (h *Head) attend(w *train.WarmStart, examples []example, still int) error {
 	n := h.net.Hidden
 	dim := h.net.HeadDim
@@ -171,7 +171,7 @@ func (h *Head) attend(w *train.WarmStart, examples []example, still int) error {
 	var states, missing [][]float32
 	for _, e := range examples {
 		for row := range e.state {
-			for last := row; last < row+k && row+k-1 < len(e.next); last++ { // of a block that ends there
+			for last := row; last < row+k && row+k-1 < len(e.next); last++ { // the last row of a block that row is in
 				if last >= len(e.state) {
 					break
 				}
@@ -187,7 +187,7 @@ func (h *Head) attend(w *train.WarmStart, examples []example, still int) error {
 	if err != nil {
 		return err
 	}
-	var said [][]float32 // by the row, and by the last
+	var said [][]float32 // the parts that the row and the last row contribute
 	for i := 0; i < len(states); i += 4 {
 		for half := range 2 {
 			y := make([]float32, n)
@@ -199,7 +199,7 @@ func (h *Head) attend(w *train.WarmStart, examples []example, still int) error {
 			said = append(said, y)
 		}
 	}
-	basis, err := train.Principal(said) // eigenvectors in order of rising eigenvalues
+	basis, err := train.Principal(said) // eigenvectors in ascending order of eigenvalue
 	if err != nil {
 		return err
 	}
@@ -231,9 +231,9 @@ func (h *Head) attend(w *train.WarmStart, examples []example, still int) error {
 	return nil
 }
 
-// lookAt makes the first query head of a group look at the row so far on, or the nearest before
-// that it sees. The fastest pairs of its key are a constant, of which number still of the states is
-// a multiple; those of its query are that constant turned by so many positions.
+// lookAt makes the first query head of a group look at the row far positions on, or the nearest one
+// before that row that it sees. The fastest-rotating pairs of its key hold a constant, made from
+// dimension still of the states; those of its query hold that constant rotated by far positions.
 func (h *Head) lookAt(w *train.WarmStart, group, far, still int, multiple float64) {
 	q := w.Head["blk.0.attn_q.weight"]
 	k := w.Head["blk.0.attn_k.weight"]

@@ -1,4 +1,4 @@
-// DFlash 2 and DSpark: what is trained beside a block.
+// DFlash 2 and DSpark: what is trained in addition to a block.
 
 package jet
 
@@ -18,25 +18,25 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// correction scores the tokens of a row by the token before, which is the text's: what a drafter
-// sees as long as its drafts are right.
+// correction scores the tokens of a row given the previous token, which is taken from the text: a drafter
+// sees the same as long as its drafts are right.
 //
-//	DSpark    the loss is that of the block's logits and W2·e; and the confidence head's, which learns the overlap of a row's
-//	          distribution with the target's, 1 − ½‖p − q‖₁: how often a draft of the row is taken
-//	DFlash 2  the loss is that of the block's logits; and the cross-entropy of the text over the row's best tokens, scored anew
+//	DSpark    the loss of the block's logits plus W2·e, and that of the confidence head, which learns the overlap of
+//	          a row's distribution with the target's, 1 − ½‖p − q‖₁: how often the row's drafts are accepted
+//	DFlash 2  the loss of the block's logits, and the text's cross-entropy over the row's best tokens, scored again
 type correction struct {
 	net    *spark.Network
-	weight float32 // of the confidence's loss, or the selector's
+	weight float32 // of the loss of the confidence head or the selector
 
 	bufs                       spark.Buffers
 	embed, mixed, latent, sure nn.Buffer
-	before                     []int32            // of each row, the token before the one that it drafts
-	rows                       []autograd.RowLoss // of the last loss
-	shares, weights            []float32          // of rows, for the confidence
+	before                     []int32            // for each row, the token before the one that it drafts
+	rows                       []autograd.RowLoss // of the last call of loss
+	shares, weights            []float32          // of rows, for the confidence head
 }
 
-// NewCorrectedHead returns a head of zeros over a target, as NewHead does. weight is that of what
-// the correction adds to the loss.
+// NewCorrectedHead returns a head of zeros over a target, as NewHead does. weight scales the part of the
+// loss that the correction adds.
 func NewCorrectedHead(c spark.Config, target *model.Model, kind gemm.Type, weight float32) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind), skip: 1}
 	if c.Anchor {
@@ -53,8 +53,8 @@ func NewCorrectedHead(c spark.Config, target *model.Model, kind gemm.Type, weigh
 	return h, headfile.Fits(&c, &target.Config)
 }
 
-// begin makes the head begin as a DFlash head: that of the recipe, or one that begins as JetSpec's
-// do. The correction adds nothing.
+// begin starts the head as a DFlash head: the one that the recipe names, or one with the warm start of
+// JetSpec heads. The correction starts by adding nothing.
 func (h *Head) begin(r *CorrectedRecipe, texts [][]int32) error {
 	for _, p := range h.Params.All() {
 		switch {
@@ -80,7 +80,7 @@ func (h *Head) begin(r *CorrectedRecipe, texts [][]int32) error {
 	return nil
 }
 
-// copyFrom makes the block that of a DFlash head of the same shape.
+// copyFrom copies the block of a DFlash head of the same shape.
 func (h *Head) copyFrom(n *jethead.Network) (err error) {
 	params := train.ByName(h.Params)
 	n.Tensors().Weights(func(w headfile.Weight) {
@@ -95,7 +95,7 @@ func (h *Head) copyFrom(n *jethead.Network) (err error) {
 	return err
 }
 
-// run computes the rows of blocks, as the network does, and notes which token comes before the one that each drafts.
+// run computes the rows of blocks, as the network does, and records which token precedes the one that each drafts.
 func (c *correction) run(h *Head, texts [][]int32, anchors [][]int, block int, x nn.Mat) {
 	c.bufs.Rows = block
 	c.net.Run(h.Exec, &h.branches, h.tokens, x, &c.bufs)
@@ -109,7 +109,7 @@ func (c *correction) run(h *Head, texts [][]int32, anchors [][]int, block int, x
 	}
 }
 
-// loss is that of the rows of src.
+// loss is the loss of the rows of src.
 func (c *correction) loss(h *Head, src nn.Source, scale float32) autograd.Loss {
 	n, by := src.X.Rows, c.net.Correction()
 	if cap(c.rows) < n {
@@ -156,9 +156,9 @@ func (c *correction) loss(h *Head, src nn.Source, scale float32) autograd.Loss {
 	return l
 }
 
-// measure has the head draft at every token that the target said: the share of first guesses that
-// are right by depth, where those before are; and τ of decoding the text with chains and trees of
-// the drafter that serves.
+// measure makes the head draft after every token that the target generated. It reports, by depth, the
+// share of correct first guesses, given the text's tokens before; and τ of decoding the text with chains
+// and trees of the drafter that serving uses.
 func (c *correction) measure(h *Head, t *train.HeldText, o objective, figure func(string, float64)) (autograd.Loss,
 	error) {
 	h.Tape.Detach()

@@ -13,7 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Heads with a correction, and DSpark's corrections, by their names in files.
+// The names in files of the heads with a correction, and of DSpark's corrections.
 const (
 	DSpark  = "dspark"
 	DFlash2 = "dflash2"
@@ -21,29 +21,29 @@ const (
 	Gated   = "gated"
 )
 
-// CorrectedRecipe is what the weights of a DSpark or DFlash 2 head are a function of, with the
-// target and the text: the recipe of its block, and that of its correction.
+// CorrectedRecipe determines the weights of a DSpark or DFlash 2 head, together with the target and the
+// text: it is the recipe of the block and that of the correction.
 type CorrectedRecipe struct {
 	Recipe
 	Head string // DSpark or DFlash2
 
-	// Start is the file of a DFlash head that the block begins as, and which says its shape. Started is its fingerprint.
+	// Start is the file of a DFlash head from which the block takes shape and weights. Started is its fingerprint.
 	Start   string `json:"-"`
 	Started string `json:",omitempty"`
 
 	Rank   int
-	Weight float32 // of the confidence's loss, or the selector's, beside the rest
+	Weight float32 // of the loss of the confidence head or the selector
 
-	Anchor bool    // of DSpark: the anchor's row drafts too
-	Markov string  // of DSpark: vanilla or gated
-	Hard   float32 // of DSpark: share of cross-entropy with the text; the rest is total variation
+	Anchor bool    // DSpark: the anchor's row drafts too
+	Markov string  // DSpark: vanilla or gated
+	Hard   float32 // DSpark: share of cross-entropy with the text; the rest is total variation
 
-	Kernel, Group, Top int // of DFlash 2: see spark.Config
+	Kernel, Group, Top int // DFlash 2: see spark.Config
 
 	start *jethead.Network
 }
 
-// NewCorrectedRecipe is the papers' for a kind of head, with the rest of grove's DFlash head's.
+// NewCorrectedRecipe returns the paper's correction for a kind of head, with grove's DFlash recipe for the block.
 func NewCorrectedRecipe(head string) CorrectedRecipe {
 	r := CorrectedRecipe{Recipe: NewRecipe(false), Head: head, Rank: 64, Weight: 1}
 	if head == DSpark {
@@ -58,7 +58,7 @@ func NewCorrectedRecipe(head string) CorrectedRecipe {
 	return r
 }
 
-// For is the recipe for another target, or for the DFlash head of it that Start names, with a tenth of the rates.
+// For returns the recipe for another target or, if Start names a DFlash head, for that head at a tenth of the rates.
 func (r CorrectedRecipe) For(m *model.Model) (CorrectedRecipe, error) {
 	r.Recipe = r.Recipe.For(m)
 	for r.Group > 1 && m.Config.Hidden%r.Group != 0 {
@@ -81,8 +81,8 @@ func (r CorrectedRecipe) For(m *model.Model) (CorrectedRecipe, error) {
 	r.HeadDim, r.FFN = n.HeadDim, n.FFN
 	r.RopeBase, r.Rope = n.Config.Rope.Base, &n.Config.Rope
 	r.Taps, r.From = n.Taps, nil
-	r.Anchor = false // a row of the DFlash head drafts its own place
-	// The block has learned: it is to follow the correction, not to begin anew. Other rates were not measured.
+	r.Anchor = false // a DFlash head's row drafts its own place
+	// The block is trained already: it should adapt to the correction, not start over. Other rates were not measured.
 	r.Optimizer.MuonRate, r.Optimizer.Rate = 0.001, 0.002
 	r.ShortUntil = 0
 	r.start = n
@@ -90,8 +90,8 @@ func (r CorrectedRecipe) For(m *model.Model) (CorrectedRecipe, error) {
 	return r, err
 }
 
-// AsPaper is the recipe with what the trainers that are published have in place of grove's own: for
-// the block DFlash's course (Recipe.AsPaper), for DSpark with gamma 4 and its own loss.
+// AsPaper returns the recipe with the choices of the published trainers in place of grove's: for the block
+// DFlash's course (Recipe.AsPaper); for DSpark also gamma 4 and its own loss.
 func (r CorrectedRecipe) AsPaper() CorrectedRecipe {
 	loss := r.Loss
 	r.Recipe = r.Recipe.AsPaper()
@@ -102,11 +102,11 @@ func (r CorrectedRecipe) AsPaper() CorrectedRecipe {
 	return r
 }
 
-// Prepare refuses a recipe that cannot be followed to its end for the target of a job.
+// Prepare refuses a recipe that cannot be completed for the target of a job.
 func (r *CorrectedRecipe) Prepare(j *train.Job) error {
 	plain := r.Recipe
 	if r.Head == DSpark {
-		plain.Loss = "kl" // it has its own
+		plain.Loss = "kl" // any valid loss: DSpark's is its own
 	}
 	if err := plain.Prepare(j); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (r *CorrectedRecipe) objective() objective {
 	return o
 }
 
-// config is the head's shape over a target.
+// config is the head's shape for a target.
 func (r *CorrectedRecipe) config(target *model.Config, mask int32) spark.Config {
 	c := spark.Config{Config: r.Recipe.config(target, mask), Variant: r.Head, Anchor: r.Anchor,
 		Rank: r.Rank, Markov: r.Markov,

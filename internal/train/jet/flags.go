@@ -1,4 +1,4 @@
-// The flags of the command that trains one.
+// Flags of the command that trains a block head.
 
 package jet
 
@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Flags vary the recipe of the shipped heads: what is not given is theirs.
+// Flags vary the recipes of the shipped heads: values that are not given are the recipe's.
 type Flags struct {
 	Head string `recipe:"-" required:"" enum:"causal,bidirectional" help:"Rows of a block see the rows before them (causal, JetSpec) or all (bidirectional, DFlash)." placeholder:"causal|bidirectional"`
 	Name string `recipe:"-" help:"Folder below --dir for this head; default: jet or dflash." placeholder:"NAME"`
@@ -22,20 +22,20 @@ type Flags struct {
 	ShapeFlags
 }
 
-// LossFlags say what the block's own logits learn.
+// LossFlags describe what the block's own logits learn.
 type LossFlags struct {
 	Loss      *string  `enum:"kl,reverse-kl,ce" help:"Loss: divergence from the target (kl, reverse-kl), or cross-entropy of the text (ce)." placeholder:"kl|reverse-kl|ce" group:"Training"`
 	Softening *float32 `needs:"Loss!=ce" recipe:"Temperature" help:"Temperature of both distributions in the divergence." placeholder:"T" group:"Training"`
 }
 
-// BlockFlags are those of the blocks that any block head learns from.
+// BlockFlags describe the blocks that any block head learns from.
 type BlockFlags struct {
 	Gamma     *float64 `help:"Row k of a block has weight exp(-(k-1)/G); 0 means equal weights." placeholder:"G" group:"Training"`
 	Anchors   *int     `help:"Blocks of a text; twice as many if they are half as long." placeholder:"N" group:"Training"`
 	ShortTime *float64 `recipe:"ShortUntil" name:"curriculum" help:"Share of the steps, at first, with blocks half as long; 0 means none." placeholder:"S" group:"Training"`
 }
 
-// ShapeFlags are the shape of a block head.
+// ShapeFlags describe the shape of a block head.
 type ShapeFlags struct {
 	Block    *int     `help:"Rows of a block, the anchor's included." placeholder:"N" group:"Shape"`
 	Layers   *int     `help:"Layers of the head; default: as many as --from lists." placeholder:"N" group:"Shape"`
@@ -48,7 +48,7 @@ type ShapeFlags struct {
 	Taps     []int    `help:"Layers of the target to read: 0 is the embedding (then hf/ is not written), i the output of layer i." placeholder:"N" group:"Shape"`
 }
 
-// setLayers sets what follows from the flags of the shape, after the rest.
+// setLayers sets the values that follow from the shape's flags, after all others are set.
 func (f *ShapeFlags) setLayers(r *Recipe) {
 	r.ShortBlock = min(r.ShortBlock, r.Block)
 	if train.SetFrom(&r.From, f.From) && f.Layers == nil {
@@ -74,7 +74,7 @@ Examples:
 		r.Block-1, r.Steps, r.Loss, r.Gamma, train.HelpOnText)
 }
 
-// Recipe is the one that the flags describe.
+// Recipe returns the recipe that the flags describe.
 func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	r := NewRecipe(f.Head == "causal").For(target)
 	if f.Paper {
@@ -86,7 +86,7 @@ func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	return &r, nil
 }
 
-// Folder is the folder below --dir.
+// Folder names the head's folder below --dir.
 func (f *Flags) Folder() string {
 	return cmp.Or(f.Name, map[string]string{"causal": "jet", "bidirectional": "dflash"}[f.Head])
 }

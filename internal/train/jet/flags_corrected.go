@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// StartFlags are those of both commands.
+// StartFlags are common to both commands.
 type StartFlags struct {
 	Name  string  `recipe:"-" help:"Folder below --dir for this head; default: that of the command's name." placeholder:"NAME"`
 	Start *string `help:"Begin with the weights of this DFlash head, which says the shape of the block; rows then draft their own places, and the anchor's none." placeholder:"FILE" group:"Training"`
@@ -75,18 +75,18 @@ Examples:
     grove train dflash2 --start models/dflash-q8_0.gguf --text 'texts/*.txt' --steps 200`, r.Kernel, r.Top, r.Rank, r.Loss)
 }
 
-// Folder is the folder below --dir.
+// Folder names the head's folder below --dir.
 func (f *DSparkFlags) Folder() string { return cmp.Or(f.Name, DSpark) }
 
-// Folder is the folder below --dir.
+// Folder names the head's folder below --dir.
 func (f *DFlash2Flags) Folder() string { return cmp.Or(f.Name, DFlash2) }
 
-// Recipe is the one that the flags describe.
+// Recipe returns the recipe that the flags describe.
 func (f *DSparkFlags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	return correctedRecipe(DSpark, target, f, &f.StartFlags, &f.CourseFlags, &f.ShapeFlags)
 }
 
-// Recipe is the one that the flags describe.
+// Recipe returns the recipe that the flags describe.
 func (f *DFlash2Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	return correctedRecipe(DFlash2, target, f, &f.StartFlags, &f.CourseFlags, &f.ShapeFlags)
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// handOn makes a layer's attention look at the anchor, from every row but the anchor's own, and put
-// its embedding into the row, as far as the values of the key/value heads are wide. Its MLP begins
-// by adding nothing.
+// handOn makes every row of a layer, except the anchor's own, attend to the anchor and add its embedding
+// to the row, as far as the width of the key/value heads' values allows. The layer's MLP starts by adding
+// nothing.
 //
-// Queries and keys have one dimension that counts, of the slowest rotation, whose sign the
-// normalisation leaves: a key is positive for an embedding and negative for a mask token and for
-// context, a query positive for a mask token.
+// Queries and keys have one dimension that matters: the slowest-rotating one, whose sign normalisation
+// keeps. A key is positive for an embedding, and negative for a mask token and for context; a query is
+// positive for a mask token.
 func (h *Head) handOn(w *train.WarmStart, layer int, texts [][]int32) error {
 	hidden, dim := h.net.Hidden, h.net.HeadDim
 	part := func(name string) *autograd.Param { return w.Head[fmt.Sprintf("blk.%d.%s.weight", layer, name)] }
@@ -39,7 +39,7 @@ func (h *Head) handOn(w *train.WarmStart, layer int, texts [][]int32) error {
 		}
 	}
 	size /= float64(len(tokens))
-	for id := range h.net.Vocab { // rare ones too
+	for id := range h.net.Vocab { // so that rare tokens are included
 		v := make([]float32, hidden)
 		h.net.Embed.Row(v, id)
 		tokens = append(tokens, train.Unit(v))
@@ -57,7 +57,7 @@ func (h *Head) handOn(w *train.WarmStart, layer int, texts [][]int32) error {
 	if err != nil {
 		return err
 	}
-	slow := dim/2 - 1 // the pair that turns least
+	slow := dim/2 - 1 // the pair that rotates slowest
 	aim := func(p *autograd.Param, v []float64) {
 		for r := range p.Rows {
 			x := train.Row(p, r)
@@ -82,7 +82,7 @@ func (h *Head) handOn(w *train.WarmStart, layer int, texts [][]int32) error {
 	group := h.net.Heads / h.net.KVHeads
 	for r := range v.Rows {
 		for i := range hidden {
-			b := basis.At(i, hidden-1-r) // eigenvectors come in order of rising eigenvalues
+			b := basis.At(i, hidden-1-r) // eigenvectors come in ascending order of eigenvalue
 			v.Data[r*v.Cols+i] = float32(b)
 			for g := range group {
 				c := ((r/dim)*group+g)*dim + r%dim
@@ -93,7 +93,7 @@ func (h *Head) handOn(w *train.WarmStart, layer int, texts [][]int32) error {
 	return nil
 }
 
-// contexts is what the layers would read of some texts.
+// contexts returns the context that the layers would read for some texts.
 func (h *Head) contexts(texts [][]int32) (rows [][]float32) {
 	h.Tape.Detach()
 	for _, text := range texts {
@@ -112,15 +112,15 @@ func (h *Head) contexts(texts [][]int32) (rows [][]float32) {
 	return rows
 }
 
-// set is vectors and the number a direction should give for each; all of them weigh weight each.
+// set is vectors and the product that a direction should have with each. Each vector has this weight.
 type set struct {
 	rows   [][]float32
 	value  float64
 	weight float64
 }
 
-// divide finds the direction whose products with the vectors of the sets are nearest to their
-// values.
+// divide finds the direction whose products with the sets' vectors are closest to their values, by
+// weighted least squares.
 func divide(n int, sets ...set) ([]float64, error) {
 	a, b := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
 	for _, s := range sets {

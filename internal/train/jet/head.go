@@ -18,18 +18,18 @@ import (
 
 // Head is a block head in training over a frozen target (JetSpec §2.3).
 //
-// Of every text the target makes the taps of all tokens, and the distributions of the places from
-// the first anchor on, once. Anchors are drawn at random; each gets a block that hangs off the text
-// just before its anchor, and all blocks of some texts run in one pass. Row k of a block learns
-// what the target says at the place k−1 after the anchor, of DSpark at the place k after it. Row 0,
-// unless it is DSpark's, and rows beyond the text have no loss.
+// For every text the target computes, once, the taps of all tokens, and the distributions of the places
+// from the first anchor on. Anchors are drawn at random. Each gets a block that branches off the text
+// just before the anchor, and all blocks of some texts run in one pass. Row k of a block learns the
+// target's prediction k−1 places after the anchor, or for DSpark k places after it. Rows beyond the text
+// have no loss, nor has row 0 except for DSpark.
 type Head struct {
 	train.OverTarget
 
 	net        *jet.Network
-	correction *correction  // of DFlash 2 and DSpark; nil: there is none
-	skip       int          // rows of a block that draft nothing: the anchor's, but of DSpark
-	trees      []*tree.Tree // of texts
+	correction *correction  // for DFlash 2 and DSpark, else nil
+	skip       int          // rows of a block that draft nothing: the anchor's, except for DSpark
+	trees      []*tree.Tree // one per text
 
 	chains, branches nn.Forest
 	x                nn.Buffer
@@ -39,7 +39,7 @@ type Head struct {
 	targets          autograd.Targets
 }
 
-// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16).
+// NewHead returns a head of zeros over a target; its matrix products run as kind (F32 or BF16).
 func NewHead(c jet.Config, target *model.Model, kind gemm.Type) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind), skip: 1}
 	var err error
@@ -58,10 +58,10 @@ type objective struct {
 	share       float32 // of the divergence; the rest is cross-entropy against the text
 	divergence  autograd.Divergence
 	temperature float32
-	gamma       float64 // depth k counts exp(−(k−1)/gamma); 0: all alike
+	gamma       float64 // depth k has the weight exp(−(k−1)/gamma); 0: equal weights
 }
 
-// weight is that of depth k, counted from 1.
+// weight is the weight of depth k, counted from 1.
 func (o *objective) weight(k int) float32 {
 	if o.gamma == 0 {
 		return 1
@@ -69,7 +69,7 @@ func (o *objective) weight(k int) float32 {
 	return float32(math.Exp(-float64(k-1) / o.gamma))
 }
 
-// total is the weight of all rows of the blocks of one text, which draft so many tokens.
+// total is the weight of all rows of one text's blocks, each of which drafts depths tokens.
 func (o *objective) total(anchors []int, depths, length int) float64 {
 	sum := 0.0
 	for _, a := range anchors {
@@ -80,8 +80,8 @@ func (o *objective) total(anchors []int, depths, length int) float64 {
 	return sum
 }
 
-// gradient runs blocks under the anchors of some texts of one length and adds scale times the
-// loss's gradient to the parameters'.
+// gradient runs blocks at the anchors of some texts of one length, and adds scale times the loss's
+// gradient to that of the parameters.
 func (h *Head) gradient(texts [][]int32, anchors [][]int, block int, o objective, scale float32) (autograd.Loss, error) {
 	h.Tape.Reset()
 	h.Tape.Attach()
@@ -94,7 +94,7 @@ func (h *Head) gradient(texts [][]int32, anchors [][]int, block int, o objective
 	return l, nil
 }
 
-// loss is that of the rows that forward made.
+// loss is the loss of the rows that forward computed.
 func (h *Head) loss(x nn.Mat, scale float32) autograd.Loss {
 	src := nn.Source{X: x, Norm: &h.net.Norm}
 	if h.correction != nil {
@@ -103,8 +103,8 @@ func (h *Head) loss(x nn.Mat, scale float32) autograd.Loss {
 	return h.Tape.CrossEntropy(src, &h.net.Head, h.targets, scale)
 }
 
-// forward runs the blocks up to the last norm's input: the rows of a block for each anchor, in the
-// order of texts and anchors. It leaves their targets in h.targets.
+// forward runs the blocks up to the last norm's input. It returns a block's rows for each anchor, in the
+// order of texts and anchors, and leaves their targets in h.targets.
 func (h *Head) forward(texts [][]int32, anchors [][]int, block int, o objective) (nn.Mat, error) {
 	length := len(texts[0])
 	for i, as := range anchors {
@@ -138,7 +138,7 @@ func (h *Head) forward(texts [][]int32, anchors [][]int, block int, o objective)
 	return x, nil
 }
 
-// teach runs the target over the texts: their taps, and the distributions of the places that some
+// teach runs the target over the texts, for their taps and for the distributions of the places that some
 // row may predict.
 func (h *Head) teach(texts [][]int32, anchors [][]int, block int, o objective) {
 	length := len(texts[0])
@@ -157,7 +157,7 @@ func (h *Head) teach(texts [][]int32, anchors [][]int, block int, o objective) {
 	s.Divergence = o.divergence
 	s.Temperature = o.temperature
 	s.Row = s.Row[:0]
-	places := length - 1 - first // the last token's distribution is of what comes after the text
+	places := length - 1 - first // the last token's distribution is for the token after the text
 	h.Target.Distributions(s, x, len(texts), first, length-1, &h.net.Head)
 	for i := range texts {
 		for _, a := range anchors[i] {
@@ -168,8 +168,8 @@ func (h *Head) teach(texts [][]int32, anchors [][]int, block int, o objective) {
 	}
 }
 
-// layOut makes a chain of every text, and hangs a block of so many rows under the token before each
-// of its anchors.
+// layOut makes a chain of every text, and attaches a block of block rows below the token before each of
+// its anchors.
 func (h *Head) layOut(texts [][]int32, anchors [][]int, block int) {
 	h.chains.Reset()
 	h.branches.Reset()

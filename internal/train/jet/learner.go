@@ -7,16 +7,16 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// learner is a block head as a learner.
+// learner is a block head as a train.Learner.
 type learner struct {
 	train.Heads
 	r         *Recipe
 	objective objective
 	head      *Head
-	anchors   [][]int // of a step
+	anchors   [][]int // of the current step
 }
 
-// Open makes the head as the recipe has it, and the texts that are not there yet.
+// Open returns the head in its initial state, and generates texts that do not exist yet.
 func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l, mask := &learner{r: r, objective: r.objective()}, train.MaskToken(text.Tok)
 	var warm func() error
@@ -31,7 +31,7 @@ func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (tr
 	}, warm)
 }
 
-// Open is that of a recipe, for a head with a correction.
+// Open is Recipe.Open for a head with a correction.
 func (r *CorrectedRecipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l, mask := &learner{r: &r.Recipe, objective: r.objective()}, train.MaskToken(text.Tok)
 	if r.start != nil {
@@ -46,13 +46,13 @@ func (r *CorrectedRecipe) Open(ctx context.Context, j *train.Job, text *train.Co
 	}, func() error { return l.head.begin(r, l.Examples()) })
 }
 
-// Gradient is that of a step's texts.
+// Gradient adds the gradient of a step's texts.
 func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r, o := l.r, l.objective
 	first, texts := l.Step(step)
 	block, anchors := r.Block, r.Anchors
 	if float64(step) < r.ShortUntil*float64(r.Steps) {
-		block, anchors = r.ShortBlock, anchors*r.Block/r.ShortBlock // as many rows
+		block, anchors = r.ShortBlock, anchors*r.Block/r.ShortBlock // the same number of rows
 	}
 	l.anchors = l.anchors[:0]
 	weight := 0.0

@@ -7,8 +7,8 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Validate measures on every held-out source the loss, the share of right first guesses by depth,
-// and τ: the tokens that a verified chain, or tree, of the head's brings per round.
+// Validate measures, on each held-out source, the loss, the share of correct first guesses by depth, and
+// τ: the tokens per round when verifying the head's chains or trees.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		if c := l.head.correction; c != nil {
@@ -23,7 +23,7 @@ func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	})
 }
 
-// measure has the head draft at every token that the target said.
+// measure makes the head draft after every token that the target generated.
 func (h *Head) measure(t *train.HeldText, o objective) (*train.Blocks, error) {
 	h.Tape.Detach()
 	block := h.net.Block
@@ -41,7 +41,7 @@ func (h *Head) measure(t *train.HeldText, o objective) (*train.Blocks, error) {
 		ranked := m.Rank(h.Exec, head, &h.net.Head, nil, h.net.Vocab)
 		var levels [][][]sample.Candidate
 		for n := range anchors {
-			levels = append(levels, ranked[n*block+1:(n+1)*block]) // all but the anchor's
+			levels = append(levels, ranked[n*block+1:(n+1)*block]) // all rows except the anchor's
 		}
 		m.Add(text, anchors[0], levels)
 		return nil

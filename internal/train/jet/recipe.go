@@ -10,29 +10,29 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Recipe is what a block head's weights are a function of, with the target and the text.
+// Recipe determines a block head's weights, together with the target and the text.
 type Recipe struct {
-	Causal bool // rows of a block see those before them, else all
-	Block  int  // rows, the anchor's included
+	Causal bool // rows of a block see only those before them; otherwise all
+	Block  int  // rows, including the anchor's
 	train.Layering
 	Taps []int
-	// the target's blocks that the layers begin as, or hand; empty: random weights
+	// the target's blocks that the layers start from, or train.Hand; empty: random weights
 	From        []int
-	train.Basis // anchors lie where a head learns, see there
+	train.Basis // anchors are drawn where a head learns, see there
 
-	// For the share ShortUntil of the steps blocks have ShortBlock rows, and there are as many more
-	// of them: what the first rows learn the later ones build on.
+	// For the first share ShortUntil of the steps, blocks have ShortBlock rows and are proportionally
+	// more numerous: the later rows build on what the first ones learn.
 	ShortBlock int
 	ShortUntil float64
 
-	Anchors int // blocks of a text
+	Anchors int // blocks per text
 
 	Loss        string  // kl, reverse-kl or ce
 	Temperature float32 // of the divergence
-	Gamma       float64 // row k of a block counts exp(−(k−1)/Gamma); 0: all alike
+	Gamma       float64 // row k of a block has the weight exp(−(k−1)/Gamma); 0: equal weights
 }
 
-// NewRecipe is the recipe of the shipped block heads, causal (JetSpec) or not (DFlash).
+// NewRecipe returns the recipe of the shipped block heads, causal (JetSpec) or not (DFlash).
 func NewRecipe(causal bool) Recipe {
 	r := Recipe{
 		Causal: causal, Block: 16,
@@ -46,8 +46,8 @@ func NewRecipe(causal bool) Recipe {
 	return r
 }
 
-// For is the recipe for another target: the head grows with it, and begins as it where its blocks
-// are of that kind.
+// For returns the recipe for another target: the head grows with it, and starts from its blocks if
+// they are suitable.
 func (r Recipe) For(m *model.Model) Recipe {
 	c := &m.Config
 	r.Heads = c.Heads
@@ -60,14 +60,14 @@ func (r Recipe) For(m *model.Model) Recipe {
 	r.Layers = len(r.From)
 	if !train.HasNorms(m) || !train.CanCopy(m, true, train.BlocksOf(r.From)...) || c.KVHeads*c.HeadDim > c.Hidden {
 		r.From = nil
-		r.FFN = max(r.FFN, c.Hidden*3/64*32) // the target's is an expert's width, where it has experts
+		r.FFN = max(r.FFN, c.Hidden*3/64*32) // if the target has experts, its FFN is the width of one
 	}
 	return r
 }
 
-// AsPaper is the recipe with what the papers have in place of grove's own: AdamW, blocks of one length, and random
-// weights at the start. A causal head learns as JetSpec's (section 4.1), rows alike; another as DFlash's in the
-// trainers that are published: from the text's tokens, with gamma 7. The length of the course stays.
+// AsPaper returns the recipe with the papers' choices in place of grove's: AdamW, blocks of one length, and random
+// initial weights. A causal head learns as JetSpec's does (section 4.1), with equal weights for rows; other heads as
+// DFlash's do in the published trainers: from the text's tokens, with gamma 7. The number of steps stays.
 func (r Recipe) AsPaper() Recipe {
 	rate := float32(3e-4)
 	r.Gamma = 0
@@ -83,7 +83,7 @@ func (r Recipe) AsPaper() Recipe {
 	return r
 }
 
-// Prepare refuses a recipe that cannot be followed to its end for the target of a job.
+// Prepare refuses a recipe that cannot be completed for the target of a job.
 func (r *Recipe) Prepare(j *train.Job) error {
 	target := &j.Target.Config
 	if err := r.CheckBasis(r.Layering); err != nil {
@@ -122,7 +122,7 @@ func (r *Recipe) objective() objective {
 	return o
 }
 
-// config is the head's shape over a target.
+// config is the head's shape for a target.
 func (r *Recipe) config(target *model.Config, mask int32) jet.Config {
 	return jet.Config{Config: r.Layering.Config(target), Block: r.Block, Causal: r.Causal, Mask: mask,
 		Taps: r.Taps, TargetLayers: target.Layers}

@@ -1,4 +1,4 @@
-// The flags of the command that trains them.
+// Flags of the command that trains Medusa heads.
 
 package medusa
 
@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Flags vary the recipe: what is not given is its.
+// Flags vary the recipe: values that are not given are the recipe's.
 type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for these heads (${default})." default:"medusa" placeholder:"NAME"`
 
@@ -43,7 +43,7 @@ Examples:
 		r.Depths, r.ResBlocks, r.Steps, r.Loss, r.Optimizer.Rate, train.HelpOnText)
 }
 
-// Recipe is the one that the flags describe; it is the same for every target.
+// Recipe returns the recipe that the flags describe, which is the same for every target.
 func (f *Flags) Recipe(*model.Model) (train.HeadRecipe, error) {
 	r := NewRecipe()
 	if f.Paper {
@@ -54,5 +54,5 @@ func (f *Flags) Recipe(*model.Model) (train.HeadRecipe, error) {
 	return &r, nil
 }
 
-// Folder is the folder below --dir.
+// Folder names the head's folder below --dir.
 func (f *Flags) Folder() string { return f.Name }

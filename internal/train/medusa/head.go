@@ -15,8 +15,8 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Heads is Medusa heads in training over a frozen target. A place of a text is a root: the heads
-// read the target's row before it, and head i, from 0, learns the token i+1 places after it.
+// Heads is a set of Medusa heads in training over a frozen target. A place of a text is a root: the heads
+// read the target's row before it, and head i, counted from 0, learns the token i+1 places after it.
 type Heads struct {
 	train.OverTarget
 
@@ -26,26 +26,26 @@ type Heads struct {
 	soft         autograd.Soft
 }
 
-// weights are trained ones, among them biases of residual blocks.
+// weights are trained weights, including biases of residual blocks.
 type weights struct{ train.Trained }
 
 func (w weights) Has(name string) bool {
 	return strings.HasSuffix(name, ".bias") && !strings.HasSuffix(name, "output.bias") || w.Trained.Has(name)
 }
 
-// NewHeads returns heads of zeros over a target, whose products run as kind (F32 or BF16).
+// NewHeads returns heads of zeros over a target; their matrix products run as kind (F32 or BF16).
 func NewHeads(c medusa.Config, target *model.Model, kind gemm.Type) (*Heads, error) {
 	h := &Heads{OverTarget: train.NewOverTarget(target, c.Taps, kind)}
 	var err error
 	if h.net, err = medusa.NewNetwork(c, weights{train.Trained{Params: h.Params}}, nil, &target.Network); err != nil {
 		return nil, err
 	}
-	h.Made(func() nn.Pages { return nn.Pages{} }) // heads keep nothing of a text
+	h.Made(func() nn.Pages { return nn.Pages{} }) // Medusa heads cache nothing
 	return h, headfile.Fits(&c, &target.Config)
 }
 
-// begin makes the heads what the authors' begin as: residual blocks add next to nothing, since
-// their matrices are zero and their biases at most 1/√width, and output matrices are the target's.
+// begin starts the heads as the authors' code does: residual blocks add next to nothing, since their
+// matrices are zero and their biases at most 1/√width, and output matrices are the target's.
 func (h *Heads) begin(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	width := 1 / math.Sqrt(float64(h.net.Hidden))
@@ -69,11 +69,11 @@ func (h *Heads) begin(seed uint64) {
 // goal is what the heads learn.
 type goal struct {
 	soft  bool    // the target's distributions; else the text
-	decay float64 // head i counts decay^i
+	decay float64 // head i has the weight decay^i
 }
 
-// gradient computes the heads at places of some texts of one length, adds scale times the gradient
-// of the loss to the parameters' where the tape is attached, and returns the loss.
+// gradient computes the heads at places of some texts of one length and returns the loss. If the tape is
+// attached, it adds scale times the loss's gradient to that of the parameters.
 func (h *Heads) gradient(texts [][]int32, places [][]int, o goal, scale float32) (all autograd.Loss) {
 	x := h.target(texts, places, o)
 	y := h.run(x)
@@ -103,9 +103,9 @@ func (h *Heads) gradient(texts [][]int32, places [][]int, o goal, scale float32)
 	return all
 }
 
-// target runs the target over texts, and returns what its last norm makes of the rows before the
-// places. It fills h.soft with what the target says after these and later rows, where they are
-// wanted.
+// target runs the target over texts, and returns the rows before the places, after the target's last
+// norm. If distributions are wanted, it fills h.soft with the target's after these and later
+// rows.
 func (h *Heads) target(texts [][]int32, places [][]int, o goal) nn.Mat {
 	read, length := h.Target.Read(texts), len(texts[0])
 	if o.soft {
@@ -123,19 +123,19 @@ func (h *Heads) target(texts [][]int32, places [][]int, o goal) nn.Mat {
 			at++
 		}
 	}
-	plain := nn.NewExec(h.Exec.Pool()) // off the tape
+	plain := nn.NewExec(h.Exec.Pool()) // not recorded on the tape
 	plain.Normalise(&h.net.Norm, x, x)
 	return x
 }
 
-// run computes what the heads' output matrices read.
+// run computes the input of the heads' output matrices.
 func (h *Heads) run(x nn.Mat) nn.Mat {
 	y := h.Exec.Mat(&h.states, h.net.Depths*x.Rows, h.net.Hidden)
 	h.net.Run(h.Exec, x, y, &h.bufs)
 	return y
 }
 
-// firstOf is the first of the places of all texts.
+// firstOf returns the first place in any of the texts.
 func firstOf(places [][]int) int {
 	first := math.MaxInt
 	for _, of := range places {

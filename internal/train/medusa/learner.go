@@ -8,14 +8,14 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// learner is Medusa heads as a learner.
+// learner is a set of Medusa heads as a train.Learner.
 type learner struct {
 	train.Heads
 	r     *Recipe
 	heads *Heads
 }
 
-// Open makes the heads as the recipe has it, and the texts that are not there yet.
+// Open returns the head in its initial state, and generates texts that do not exist yet.
 func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l := &learner{r: r}
 	build := func() (m train.Made, err error) {
@@ -33,7 +33,7 @@ func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (tr
 // goal is the recipe's.
 func (r *Recipe) goal() goal { return goal{r.Loss == "kl", r.Decay} }
 
-// Gradient is that of a step's texts: of the sum over the heads, each the mean of its rows.
+// Gradient adds the gradient of a step's texts: the loss is the sum over heads of the mean over rows.
 func (l *learner) Gradient(step int) (total autograd.Loss, err error) {
 	r := l.r
 	first, texts := l.Step(step)
@@ -54,11 +54,11 @@ func (l *learner) Gradient(step int) (total autograd.Loss, err error) {
 	return total, nil
 }
 
-// fitTexts are looked at to fit the tree template: the first that the heads have learned from.
+// fitTexts is the number of texts used to fit the tree template: the first ones trained on.
 const fitTexts = 48
 
-// Finish fits the tree template to the heads' accuracies. Places where a text repeats itself
-// are taken as seldom as in training: a round of decoding goes on past many of them.
+// Finish fits the tree template to the heads' accuracies. Places where a text repeats itself are used as
+// rarely as in training, since a round of decoding skips many of them.
 func (l *learner) Finish(context.Context, string) error {
 	var ranks [][]int
 	depths := l.heads.net.Depths

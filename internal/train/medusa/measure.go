@@ -7,8 +7,8 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Validate measures on every held-out source the loss, the share of right first guesses by depth,
-// and τ: the tokens that a verified chain, or tree, brings per round.
+// Validate measures, on each held-out source, the loss, the share of correct first guesses by depth, and
+// τ: the tokens per round when verifying chains or trees.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.heads.measure(t, l.r.goal())
@@ -20,7 +20,7 @@ func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	})
 }
 
-// measure has the heads draft at every token that the target said.
+// measure makes the heads draft after every token that the target generated.
 func (h *Heads) measure(t *train.HeldText, o goal) (*train.Blocks, error) {
 	h.Tape.Detach()
 	depths := h.net.Depths
@@ -45,11 +45,11 @@ func (h *Heads) measure(t *train.HeldText, o goal) (*train.Blocks, error) {
 	return m, err
 }
 
-// ranked is how many candidates of a head a tree template can have, as in the authors' code.
+// ranked is the number of a head's candidates that a tree template can use, as in the authors' code.
 const ranked = 10
 
-// ranks are, at every place of a text, the heads' ranks of the right tokens; -1 for those that are
-// not among the first.
+// ranks returns, for every place of a text, the right token's rank for each head, or -1 if it is not
+// among the first ranked.
 func (h *Heads) ranks(text []int32, places []int) [][]int {
 	h.Tape.Detach()
 	y, n := h.run(h.target([][]int32{text}, [][]int{places}, goal{})), len(places)

@@ -10,22 +10,22 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Recipe is what Medusa heads' weights are a function of, with the target and the text.
+// Recipe determines the weights of Medusa heads, together with the target and the text.
 type Recipe struct {
 	Depths, ResBlocks int
-	OwnOutputs        bool // each head has an output matrix, which begins as the target's; else they use that
+	OwnOutputs        bool // each head has an output matrix, initially the target's; otherwise they share the target's
 	train.Basis
 
-	Places int     // rows of a text that learn
+	Places int     // rows per text that learn
 	Loss   string  // ce: cross-entropy of the text; kl: divergence from the target
-	Decay  float64 // head i, from 0, counts Decay^i
+	Decay  float64 // head i, from 0, has the weight Decay^i
 	Nodes  int     // of the tree template fitted at the end
 }
 
-// NewRecipe is Medusa-1 as its authors' code trains it (arXiv 2401.10774, section 2.2.1): the
-// target is frozen, the loss is the sum of the heads' cross-entropies, AdamW's rate is 1e-3 after a
-// warm-up of a tenth and falls as a cosine. The heads use the target's output matrix, as
-// text-generation-inference's do: for a small target, matrices of their own are most of the
+// NewRecipe returns Medusa-1 as its authors' code trains it (arXiv 2401.10774, section 2.2.1): the target
+// is frozen, the loss is the sum of the heads' cross-entropies, and AdamW's rate is 1e-3 after a warm-up
+// over a tenth of the steps, then falls along a cosine. The heads use the target's output matrix, as
+// text-generation-inference's do: with a small target, matrices of their own would be most of the
 // weights.
 func NewRecipe() Recipe {
 	r := Recipe{
@@ -37,8 +37,8 @@ func NewRecipe() Recipe {
 	return r
 }
 
-// AsPaper is the recipe with what Medusa's paper has (arXiv 2401.10774, section 2.2.1) in place of grove's own: later
-// heads count less, each head has an output matrix, and all positions learn. The length of the course stays.
+// AsPaper returns the recipe with the choices of Medusa's paper (arXiv 2401.10774, section 2.2.1) in place of grove's:
+// later heads weigh less, each head has an output matrix, and all positions learn. The number of steps stays.
 func (r Recipe) AsPaper() Recipe {
 	r.Decay = 0.8
 	r.OwnOutputs = true
@@ -47,7 +47,7 @@ func (r Recipe) AsPaper() Recipe {
 	return r
 }
 
-// Prepare refuses a recipe that cannot be followed to its end for the target of a job.
+// Prepare refuses a recipe that cannot be completed for the target of a job.
 func (r *Recipe) Prepare(j *train.Job) error {
 	target := &j.Target.Config
 	if err := r.CheckBasis(train.Layering{}); err != nil {
@@ -73,7 +73,7 @@ func (r *Recipe) Prepare(j *train.Job) error {
 	return nil
 }
 
-// config is the heads' shape over a target.
+// config is the heads' shape for a target.
 func (r *Recipe) config(target *model.Config) medusa.Config {
 	return medusa.Config{
 		Config: model.Config{Vocab: target.Vocab, Hidden: target.Hidden}, Depths: r.Depths, ResBlocks: r.ResBlocks,

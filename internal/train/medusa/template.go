@@ -9,12 +9,11 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// fitTemplate returns the template of so many nodes that is accepted most often, given at many
-// places of a text the rank of the right token at each depth; of a token that was not ranked it is
-// negative. A path is as good as the share of places whose ranks begin with it. The best are taken
-// one after the other, as the paper does with products of the heads' accuracies (section 2.3.3):
-// counted together, what one head gets right may tell of the next. It goes on behind ranks that were
-// never right (level).
+// fitTemplate returns the template of nodes nodes that is accepted most often. ranks has, for many places
+// of a text, the rank of the right token at each depth, negative if it was not ranked. A path's value is
+// the share of places whose ranks begin with it. The best paths are added one by one, as in the paper
+// (section 2.3.3); but the paper multiplies the heads' accuracies, while joint counts also capture that
+// one head's success may predict the next one's. Ranks that were never right are not skipped (level).
 func fitTemplate(ranks [][]int, nodes int) medusa.Template {
 	f := &fitting{ranks: ranks, at: [][]int32{nil}}
 	for i := range ranks {
@@ -26,10 +25,10 @@ func fitTemplate(ranks [][]int, nodes int) medusa.Template {
 	return medusa.Template(t.Parent[1:])
 }
 
-// fitting is ranks as a treebuild.Source, whose tokens are ranks.
+// fitting is a treebuild.Source made of ranks; its tokens are ranks.
 type fitting struct {
 	ranks [][]int
-	at    [][]int32 // of each node, the places whose ranks begin with its path
+	at    [][]int32 // for each node, the places whose ranks begin with its path
 }
 
 func (f *fitting) Below(t *tree.Tree, node int) []sample.Candidate {
@@ -62,11 +61,11 @@ func (f *fitting) Below(t *tree.Tree, node int) []sample.Candidate {
 	return list
 }
 
-// level makes numbers that rise somewhere their means over runs, as few as make them fall
-// throughout. A template has ranks in order: a rank that is seldom right, or never, is taken for the
-// ranks behind it, and what both bring is shared among them.
+// level replaces counts that rise by their means over the shortest runs with which the counts never rise.
+// A template uses ranks in order: a rank that is rarely or never right is included for the sake of the
+// ranks after it, and their counts are shared among them.
 func level(count []float64) {
-	var ends []int // of the runs
+	var ends []int // of runs
 	for i := range count {
 		for ends = append(ends, i+1); len(ends) > 1; {
 			n := len(ends)

@@ -1,6 +1,6 @@
-// Package mtp trains layers for multi-token prediction for models that have none: EAGLE heads of
-// version eagle.Native, by the training-time test of EAGLE-3, so that the one layer drafts on from
-// its own states.
+// Package mtp trains multi-token prediction layers for models that have none. They are EAGLE heads of
+// version eagle.Native, trained by EAGLE-3's training-time test, so that the single layer can go on
+// drafting from its own states.
 package mtp
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/grovellm/grove/internal/train/eagle"
 )
 
-// Recipe is an EAGLE head's whose files are those of a layer for multi-token prediction.
+// Recipe is the recipe of an EAGLE head that is saved as a multi-token prediction layer.
 type Recipe struct{ eagle.Recipe }
 
-// Open makes the head as the recipe has it, and the texts that are not there yet.
+// Open returns the head in its initial state, and generates texts that do not exist yet.
 func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	return r.OpenAs(ctx, j, text, layer.As)
 }
 
-// Flags vary the usual recipe: what is not given is its.
+// Flags vary the usual recipe: values that are not given are the recipe's.
 type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this head (${default})." default:"mtp" placeholder:"NAME"`
 
@@ -57,7 +57,7 @@ Examples:
 		r.Steps, r.TestSteps, train.HelpOnText)
 }
 
-// newRecipe is the recipe of a layer for the embedded target.
+// newRecipe returns the recipe of a layer for the embedded target.
 func newRecipe() eagle.Recipe {
 	r := eagle.NewRecipe(head.Native)
 	r.Seed = 7
@@ -68,8 +68,8 @@ func newRecipe() eagle.Recipe {
 	return r
 }
 
-// asPaper is a recipe with what FastMTP (arXiv 2509.18362) has in place of grove's own: AdamW, three depths with
-// falling weights, and random weights at the start. The length of the course stays.
+// asPaper returns a recipe with FastMTP's choices (arXiv 2509.18362) in place of grove's: AdamW, three depths with
+// falling weights, and random initial weights. The number of steps stays.
 func asPaper(r eagle.Recipe) eagle.Recipe {
 	r.Course = train.PaperCourse(r.Course, 5e-5, 0.95, 0.015, true, 1)
 	r.TestSteps, r.Decay = 3, 0.6
@@ -80,7 +80,7 @@ func asPaper(r eagle.Recipe) eagle.Recipe {
 	return r
 }
 
-// Recipe is the one that the flags describe.
+// Recipe returns the recipe that the flags describe.
 func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	r := newRecipe().For(target)
 	if f.Paper {
@@ -92,5 +92,5 @@ func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	return &Recipe{r}, nil
 }
 
-// Folder is the folder below --dir.
+// Folder names the head's folder below --dir.
 func (f *Flags) Folder() string { return f.Name }

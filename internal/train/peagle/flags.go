@@ -1,4 +1,4 @@
-// The flags of the command that trains one.
+// Flags of the command that trains a P-EAGLE head.
 
 package peagle
 
@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Flags vary the recipe of NewRecipe: what is not given is its.
+// Flags vary NewRecipe's recipe: values that are not given are the recipe's.
 type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this head (${default})." default:"peagle" placeholder:"NAME"`
 
@@ -50,7 +50,7 @@ Examples:
 		r.Depths, r.Layers, r.Steps, r.Keep, r.KeepLeast, train.HelpOnText)
 }
 
-// Recipe is the one that the flags describe.
+// Recipe returns the recipe that the flags describe.
 func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	r := NewRecipe().For(target)
 	if f.Paper {
@@ -62,5 +62,5 @@ func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	return &r, nil
 }
 
-// Folder is the folder below --dir.
+// Folder names the head's folder below --dir.
 func (f *Flags) Folder() string { return f.Name }

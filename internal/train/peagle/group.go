@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// group is the rows of a text that learn: places are the tokens whose entries do, in ascending
-// order, and depths how many rows each has, the entry's included.
+// group is the rows of a text that learn: places are the tokens whose entries learn, in ascending order,
+// and depths is the number of rows of each, including the entry's.
 type group struct {
 	places, depths []int
 }
 
-// rows is how many there are.
+// rows is the number of rows in the group.
 func (g *group) rows() (n int) {
 	for _, d := range g.depths {
 		n += d
@@ -20,13 +20,13 @@ func (g *group) rows() (n int) {
 	return n
 }
 
-// drop is P-EAGLE's conditional drop: of the places of depth 0, depth d keeps a share of keep^d,
-// and at least of least, drawn from those that depth d−1 keeps and that have a target. last is the
-// last place with one.
+// drop is P-EAGLE's conditional drop: depth d keeps a share keep^d of the places of depth 0, and at least
+// the share least, drawn from those that depth d−1 keeps and that have a target. last is the last place
+// with a target.
 func drop(seed, number uint64, places []int, depths, last int, keep, least float64) group {
 	g := group{places, make([]int, len(places))}
 	random := rand.New(rand.NewPCG(seed, number))
-	left := make([]int, len(places)) // numbers of places
+	left := make([]int, len(places)) // indices into places
 	for i := range left {
 		left[i] = i
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// learner is a P-EAGLE head as a learner.
+// learner is a P-EAGLE head as a train.Learner.
 type learner struct {
 	train.Heads
 	r    *Recipe
 	head *Head
 }
 
-// Open makes the head as the recipe has it, and the texts that are not there yet.
+// Open returns the head in its initial state, and generates texts that do not exist yet.
 func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l, mask := &learner{r: r}, train.MaskToken(text.Tok)
 	var warm func() error
@@ -44,7 +44,7 @@ func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (tr
 	}, warm)
 }
 
-// Gradient is that of a step's texts: the mean over all rows of all groups.
+// Gradient adds the gradient of a step's texts: the loss is the mean over all rows of all groups.
 func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
 	first, texts := l.Step(step)
@@ -65,8 +65,8 @@ func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	return total, nil
 }
 
-// Validate measures on every held-out source the loss, the share of right first guesses by depth,
-// and τ: the tokens that a verified chain, or tree, of the head's brings per round.
+// Validate measures, on each held-out source, the loss, the share of correct first guesses by depth, and
+// τ: the tokens per round when verifying the head's chains or trees.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.head.measure(t)
@@ -78,7 +78,7 @@ func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	})
 }
 
-// measure has the head draft at every token that the target said.
+// measure makes the head draft after every token that the target generated.
 func (h *Head) measure(t *train.HeldText) (*train.Blocks, error) {
 	h.Tape.Detach()
 	depths := h.net.Depths

@@ -11,28 +11,28 @@ import (
 	traineagle "github.com/grovellm/grove/internal/train/eagle"
 )
 
-// Recipe is what a P-EAGLE head's weights are a function of, with the target and the text.
+// Recipe determines a P-EAGLE head's weights, together with the target and the text.
 type Recipe struct {
 	train.Layering
 	Taps       []int
-	DraftVocab int // so many of the most frequent tokens; 0: all
-	// the target's blocks as whose MLPs the first layer's begins; empty: random weights
+	DraftVocab int // how many of the most frequent tokens; 0: all
+	// the target's blocks whose MLPs the first layer's MLP starts from; empty: random weights
 	From []int
-	// the file of an EAGLE-3 head with whose shape and weights it begins, in place of From; its fingerprint
+	// the file of an EAGLE-3 head whose shape and weights the head starts from, in place of From; its fingerprint
 	Start   string `json:"-"`
 	Started string `json:",omitempty"`
 	train.Basis
 
 	Depths    int     // tokens that one pass drafts
-	Masks     bool    // each mask row has an embedding of its own (ParallelSpec)
-	Places    int     // entries of a text that learn
+	Masks     bool    // each mask row has its own embedding (ParallelSpec)
+	Places    int     // entries per text that learn
 	Keep      float64 // depth d learns at a share Keep^d of them
 	KeepLeast float64 // and at least at this share
 
-	tokens []int32 // of the draft vocabulary of Start
+	tokens []int32 // Start's draft vocabulary
 }
 
-// NewRecipe is the recipe of a head for the embedded target.
+// NewRecipe returns the recipe of a head for the embedded target.
 func NewRecipe() Recipe {
 	return Recipe{
 		Layering: train.Layering{Layers: 2, Heads: 8, KVHeads: 4, HeadDim: 64, FFN: 768, RopeBase: 10000},
@@ -42,7 +42,7 @@ func NewRecipe() Recipe {
 	}
 }
 
-// For is the recipe for another target: its layers are as an EAGLE-3 head's.
+// For returns the recipe for another target: its layers are like those of an EAGLE-3 head.
 func (r Recipe) For(m *model.Model) Recipe {
 	e := traineagle.NewRecipe(3).For(m)
 	layers := r.Layers
@@ -54,8 +54,8 @@ func (r Recipe) For(m *model.Model) Recipe {
 	return r
 }
 
-// AsPaper is the recipe with what P-EAGLE's code (vllm-project/speculators) has in place of grove's own: AdamW, all
-// positions learn, random weights at the start, and 32,000 tokens to draft. The length of the course stays.
+// AsPaper returns the recipe with the choices of P-EAGLE's code (vllm-project/speculators) in place of grove's: AdamW,
+// all positions learn, random initial weights, and a draft vocabulary of 32,000 tokens. The number of steps stays.
 func (r Recipe) AsPaper(m *model.Model) Recipe {
 	r.Course = train.PaperCourse(r.Course, 1e-4, 0.999, 0.015, false, 0.5)
 	r.Places = r.Short.Length
@@ -65,7 +65,7 @@ func (r Recipe) AsPaper(m *model.Model) Recipe {
 	return r
 }
 
-// Check refuses a recipe that cannot be followed to its end for a target.
+// Check refuses a recipe that cannot be completed for a target.
 func (r *Recipe) Check(target *model.Config) error {
 	if err := r.CheckBasis(r.Layering); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (r *Recipe) Check(target *model.Config) error {
 	return train.CheckBlocks(r.From, target)
 }
 
-// Prepare gives a recipe the shape of the EAGLE-3 head that it starts as, if any, and checks it.
+// Prepare gives a recipe the shape of the EAGLE-3 head that it starts from, if any, and checks it.
 func (r *Recipe) Prepare(j *train.Job) error {
 	if r.Start == "" {
 		return r.Check(&j.Target.Config)
@@ -107,8 +107,8 @@ func (r *Recipe) Prepare(j *train.Job) error {
 	return r.Check(&j.Target.Config)
 }
 
-// config is the head's shape over a target. Its attention has no norms of queries and keys, as
-// EAGLE-3's has none.
+// config is the head's shape for a target. Like EAGLE-3's, its attention does not normalise queries
+// and keys.
 func (r *Recipe) config(target *model.Config, mask int32) peagle.Config {
 	base := eagle.Config{
 		Config: r.Layering.Config(target), Version: 3, Taps: r.Taps,

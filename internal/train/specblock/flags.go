@@ -1,4 +1,4 @@
-// The flags of the command that trains one.
+// Flags of the command that trains a SpecBlock head.
 
 package specblock
 
@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Flags vary the recipe of the shipped head: what is not given is its.
+// Flags vary the recipe of the shipped head: values that are not given are the recipe's.
 type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this head (${default})." default:"specblock" placeholder:"NAME"`
 
@@ -60,7 +60,7 @@ Examples:
 		r.Block, r.Steps, r.Rounds, train.HelpOnText)
 }
 
-// Recipe is the one that the flags describe.
+// Recipe returns the recipe that the flags describe.
 func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	r := NewRecipe().For(target)
 	if f.Paper {
@@ -74,5 +74,5 @@ func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	return &r, nil
 }
 
-// Folder is the folder below --dir.
+// Folder names the head's folder below --dir.
 func (f *Flags) Folder() string { return f.Name }

@@ -16,11 +16,11 @@ import (
 
 // Head is a SpecBlock head in training over a frozen target (SpecBlock §3.3).
 //
-// The first blocks of all entries of a text are computed in one pass, since each sees the rows of
-// those before it. Of some, drawn at random, the rows are trained, and later blocks go on from them:
-// a second from a row of the first, a third from one of the second, on the head's own states and
-// the text's tokens. All that start after as many blocks run in one pass, over the keys and values
-// that the passes before it left, and the gradient goes back through all passes.
+// The first blocks of all of a text's entries are computed in one pass, since each sees the rows of the
+// blocks before it. The rows of some, drawn at random, are trained, and later blocks continue from them:
+// a second from a row of the first, a third from a row of the second, on the head's own states and the
+// text's tokens. All blocks with the same number of blocks before them run in one pass, over the keys
+// and values that earlier passes left, and the gradient flows back through all passes.
 type Head struct {
 	train.OverTarget
 
@@ -31,39 +31,39 @@ type Head struct {
 	rounds  []*round
 	bufs    specblock.Buffers
 	soft    autograd.Soft
-	first   int // place of a text whose distribution is the first of its ones in soft
+	first   int // the place of a text whose distribution is the text's first in soft
 	judging judging
 }
 
-// start is where blocks are trained: the place of the token that the first is given, the last
-// committed one, and for every block after that how far along the rows of the block before it, from 0
-// to below 1, it starts.
+// start is where blocks are trained: at is the place of the first block's input token, the last committed
+// one; cuts has, for every later block, how far along the rows of the block before it the block starts,
+// from 0 to below 1.
 type start struct {
 	at   int
 	cuts []float64
 }
 
-// round is blocks that as many others come before.
+// round is the blocks that have the same number of blocks before them.
 type round struct {
 	pass   specblock.Pass
-	states nn.Mat // of all rows of the pass
+	states nn.Mat // of all rows in the pass
 	blocks []block
-	said   []said  // by the rows of the blocks, in their order
-	from   []int32 // rows of the round before that its blocks start from
+	said   []said  // for the rows of the blocks, in order
+	from   []int32 // the previous round's rows that the blocks start from
 
 	x, cond, trained, features, scores nn.Buffer
 }
 
-// block is a block that is trained: row k of it is to say token at+1+k of a text.
+// block is a block in training: its row k has to predict token at+1+k of a text.
 type block struct {
 	text, at int
-	row      int // its first, in the states of its round
-	node     int // the same in the text's layout
-	start    int // number of the start that it belongs to, counted through all texts
+	row      int // its first row, in the states of its round
+	node     int // the same row in the text's layout
+	start    int // index of its start, counted through all texts
 }
 
-// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens
-// are those of its draft vocabulary; nil: all. Its output matrix is its own, and trained, or the target's.
+// NewHead returns a head of zeros over a target; its matrix products run as kind (F32 or BF16). tokens is
+// its draft vocabulary; nil means all. With own, its output matrix is its own and trained, else the target's.
 func NewHead(c specblock.Config, tokens []int32, own bool, target *model.Model, kind gemm.Type) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind), judging: newJudging(target.Pool())}
 	var err error
@@ -81,14 +81,14 @@ func NewHead(c specblock.Config, tokens []int32, own bool, target *model.Model, 
 // Config is the head's shape.
 func (h *Head) Config() *specblock.Config { return &h.net.Config }
 
-// forward runs the first blocks of all entries of some texts of one length, and as many rounds of
-// blocks in all. Afterwards rounds[b].states are the rows of round b before the last norm,
-// rounds[b].said is what they say, and soft has the target's distributions from place h.first on.
-// Blocks whose token the text does not have, or not the one after it, are left out.
+// forward runs rounds rounds of blocks on some texts of one length; the first has the blocks of all entries.
+// Afterwards rounds[b].states has the rows of round b before the last norm, rounds[b].said their
+// predictions, and soft the target's distributions from place h.first on. Blocks whose token, or the
+// token after it, is beyond the text are left out.
 //
-// onPath keeps to starts that drafting comes to: where the row of a cut comes after a wrong one of
-// its block, the block starts from an earlier one. What the text has there is that row's first
-// guess or an alternative.
+// onPath allows only starts that drafting reaches: if the row of a cut comes after a wrong row of its
+// block, the new block starts from an earlier row. The text's token there is then that row's first guess
+// or an alternative.
 func (h *Head) forward(texts [][]int32, starts [][]start, rounds int, onPath bool) error {
 	length := len(texts[0])
 	h.first = length
@@ -115,7 +115,7 @@ func (h *Head) forward(texts [][]int32, starts [][]start, rounds int, onPath boo
 	return nil
 }
 
-// runFirst runs the first blocks. The last token of a text has no entry: nothing comes after it.
+// runFirst runs the first blocks. A text's last token has no entry, since nothing comes after it.
 func (h *Head) runFirst(starts [][]start) {
 	n, entries := h.net, len(h.texts[0])-1
 	read := make([][]int32, len(h.texts))
@@ -149,10 +149,10 @@ func (h *Head) runFirst(starts [][]start) {
 	h.judge(r)
 }
 
-// cutRow is the row, from 1, of so many that a cut stands for: each with the same chance.
+// cutRow maps a cut to a row, from 1 to rows, each with the same probability.
 func cutRow(cut float64, rows int) int { return 1 + int(cut*float64(rows)) }
 
-// goOn runs the blocks that start from those of the round before b, and reports whether there are
+// goOn runs round b, the blocks that start from those of the previous round, and reports whether it has
 // any.
 func (h *Head) goOn(b int, starts [][]start, onPath bool) bool {
 	n := h.net

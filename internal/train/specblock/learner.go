@@ -8,15 +8,15 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// learner is a SpecBlock head as a learner.
+// learner is a SpecBlock head as a train.Learner.
 type learner struct {
 	train.Heads
 	r      *Recipe
 	head   *Head
-	starts [][]start // of a step
+	starts [][]start // of the current step
 }
 
-// Open makes the head as the recipe has it, and the texts that are not there yet.
+// Open returns the head in its initial state, and generates texts that do not exist yet.
 func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l := &learner{r: r}
 	var warm func() error
@@ -36,7 +36,7 @@ func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (tr
 	}, warm)
 }
 
-// Export writes the finished head, and what it makes of held-out text.
+// Export writes the finished head and its results on held-out text.
 func (l *learner) Export(dir, name string, text *train.Corpus) error {
 	if err := l.Heads.Export(dir, name, text); err != nil {
 		return err
@@ -44,12 +44,12 @@ func (l *learner) Export(dir, name string, text *train.Corpus) error {
 	return l.report(dir)
 }
 
-// settled says that later blocks and the rank head are trained too.
+// settled reports whether later blocks and the rank head are trained too.
 func (l *learner) settled(step int) bool {
 	return float64(step) >= l.r.Settle*float64(l.r.Steps)
 }
 
-// Gradient is that of a step's texts.
+// Gradient adds the gradient of a step's texts.
 func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
 	first, texts := l.Step(step)
@@ -57,7 +57,7 @@ func (l *learner) Gradient(step int) (autograd.Loss, error) {
 		rank: l.settled(step) && r.RankWidth > 0, balance: r.Balance}
 	rounds, anchors := r.Rounds, r.Anchors
 	if !l.settled(step) {
-		rounds, anchors = 1, anchors*rounds // as many rows
+		rounds, anchors = 1, anchors*rounds // the same number of rows
 	}
 	l.starts = l.starts[:0]
 	for i := range texts {
@@ -76,7 +76,7 @@ func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	return total, nil
 }
 
-// draw draws where blocks of a text, which has a number, are trained.
+// draw draws where blocks of a text are trained; number is the text's number.
 func (l *learner) draw(number int, text *train.Conversation, rounds, anchors int) []start {
 	r := l.r
 	seed := r.Seed<<32 + uint64(len(text.Tokens)) + 1
@@ -84,9 +84,9 @@ func (l *learner) draw(number int, text *train.Conversation, rounds, anchors int
 		r.Repeats), rounds)
 }
 
-// drawCuts makes starts of anchors, from each of which so many rounds of blocks are trained: every
-// later block starts from any row of the one before it, each with the same chance (§3.3,
-// cross-block training).
+// drawCuts turns anchors into starts, each for rounds rounds of blocks: every later block starts from a
+// row of the block before it, all with the same probability (§3.3, cross-block
+// training).
 func drawCuts(seed, number uint64, anchors []int, rounds int) []start {
 	r := rand.New(rand.NewPCG(seed, number))
 	starts := make([]start, len(anchors))

@@ -11,21 +11,21 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// said is what a row says, against the text and its target.
+// said compares a row's prediction with the text and the target.
 type said struct {
-	here  bool // the text has the token that the row is to say
-	valid bool // and the rows before it in its block said what the text says: m of equation 5
+	here  bool // the text has the token that the row has to predict
+	valid bool // and all rows before it in its block are right: m of equation 5
 	right bool // its likeliest token is the text's
-	rank  int  // among the row's tokens, from 1, of the target's likeliest
+	rank  int  // of the target's likeliest token among the row's, from 1
 
 	features [specblock.Features]float32
 }
 
-// judging is the memory of judge.
+// judging holds judge's buffers.
 type judging struct {
-	exec        *nn.Exec // without a tape
+	exec        *nn.Exec // has no tape
 	logits      nn.Buffer
-	rows, token []int32                            // rows are not nil, which would be all
+	rows, token []int32                            // rows is never nil, which would mean all
 	top         [][specblock.FeatureLogits]float32 // per worker
 	index       [][specblock.FeatureLogits]int32
 }
@@ -36,7 +36,7 @@ func newJudging(pool *par.Pool) judging {
 		index: make([][specblock.FeatureLogits]int32, n)}
 }
 
-// judge computes what the rows of a round's blocks say. No tape records that.
+// judge computes said for the rows of a round's blocks. No tape records it.
 func (h *Head) judge(r *round) {
 	j, n := &h.judging, h.net
 	j.rows = j.rows[:0]
@@ -59,7 +59,7 @@ func (h *Head) judge(r *round) {
 	}
 }
 
-// valid is the number of rows of a block that are.
+// valid is the number of valid rows in a block.
 func valid(block []said) (n int) {
 	for i := range block {
 		if block[i].valid {
@@ -69,12 +69,12 @@ func valid(block []said) (n int) {
 	return n
 }
 
-// distribution is the number of what the target says after the token at a place of a text.
+// distribution is the index of the target's distribution after the token at a place of a text.
 func (h *Head) distribution(text, place int) int {
 	return text*(len(h.texts[text])-1-h.first) + place - h.first
 }
 
-// say judges a row by its logits; token is the text's, best the row of the output whose token the
+// say judges a row by its logits. token is the text's; best is the output's row for the token that the
 // target finds likeliest.
 func (h *Head) say(s *said, worker int, logits []float32, token, best int32) {
 	j := &h.judging
@@ -95,18 +95,18 @@ func (h *Head) say(s *said, worker int, logits []float32, token, best int32) {
 	specblock.FeaturesOf(top[:n], beyond, s.features[:])
 }
 
-// weighting says which rows are trained, and what each counts.
+// weighting determines which rows are trained, and with which weights.
 type weighting struct {
-	decay      float64 // row k of a block counts decay^k
-	everywhere bool    // also rows that come after a wrong one: without the valid-prefix mask
-	onPath     bool    // blocks start from no row that comes after a wrong one
-	rank       bool    // and the rank head
+	decay      float64 // row k of a block has the weight decay^k
+	everywhere bool    // train rows after a wrong one too: no valid-prefix mask
+	onPath     bool    // no block starts from a row after a wrong one
+	rank       bool    // train the rank head too
 	balance    float64 // see learnRanks
-	placeMeans bool    // each place of a block counts as the mean of its rows
+	placeMeans bool    // each place of a block contributes the mean of its rows
 }
 
-// weigh lists the rows of a round that are trained, and what each counts: decay^k over the number of
-// blocks, or of the rows of place k that are trained (equation 6).
+// weigh lists the rows of a round that are trained, and their weights: decay^k over the number of blocks
+// or, with placeMeans, over the number of trained rows at place k (equation 6).
 func (t *weighting) weigh(block int, all []said) (rows []int32, weight []float32) {
 	count := make([]int, block)
 	for i := range all {
@@ -125,8 +125,8 @@ func (t *weighting) weigh(block int, all []said) (rows []int32, weight []float32
 	return rows, weight
 }
 
-// gradient runs rounds of blocks of some texts of one length, and adds scale times the gradient of
-// the rounds' losses to the parameters'.
+// gradient runs rounds of blocks on some texts of one length, and adds scale times the gradient of the
+// rounds' losses to that of the parameters.
 func (h *Head) gradient(texts [][]int32, starts [][]start, rounds int, t weighting, scale float32) (autograd.Loss, error) {
 	h.Tape.Reset()
 	h.Tape.Attach()
@@ -149,9 +149,9 @@ func (h *Head) gradient(texts [][]int32, starts [][]start, rounds int, t weighti
 	return total, nil
 }
 
-// loss is that of rows of a round's blocks, whose states are x. Equation 6 has the mean of each
-// place in a block, however few of its rows are valid (weighting.placeMeans); else all rows that are
-// count alike, so a place counts as much as its rows are come to.
+// loss is the loss of rows of a round's blocks, whose states are x. Equation 6 takes the mean at each place
+// in a block, however few of its rows are valid (weighting.placeMeans). Otherwise all valid rows count
+// equally, so a place counts in proportion to how often drafting reaches it.
 func (h *Head) loss(r *round, rows []int32, x nn.Mat, weight []float32, scale float32) autograd.Loss {
 	j, n := &h.judging, h.net
 	j.token, h.soft.Row = j.token[:0], h.soft.Row[:0]
@@ -167,7 +167,7 @@ func (h *Head) loss(r *round, rows []int32, x nn.Mat, weight []float32, scale fl
 
 // statesOf gathers the states of rows of a round's blocks.
 func (h *Head) statesOf(r *round, rows []int32) nn.Mat {
-	at := make([]int32, len(rows)) // a tape keeps it
+	at := make([]int32, len(rows)) // new, since the tape keeps a reference to it
 	for i, row := range rows {
 		at[i] = int32(r.blocks[int(row)/h.net.Block].row) + row%int32(h.net.Block)
 	}
@@ -187,14 +187,14 @@ func (h *Head) ranks(r *round, rows []int32, x nn.Mat) nn.Mat {
 	return out
 }
 
-// rankScale keeps the rank head, which reads states as large as they are, from making most of the
-// gradient's length, by which all of it is clipped. Its parameters are its own, and the optimiser
-// takes no heed of their gradient's size.
+// rankScale keeps the rank head, which reads states at their full size, from dominating the norm by which
+// the whole gradient is clipped. The scale does not change how the rank head learns: it shares no
+// parameters with the rest, and the optimiser ignores the size of their gradient.
 const rankScale = 1e-3
 
-// learnRanks takes in, under a tape, the mean cross-entropy of the buckets of rows of a round's
-// blocks (§3.3, rank-head supervision). Rows of rare buckets count more, those of a bucket together
-// as its share of the rows to the power of 1 − balance.
+// learnRanks adds, on the tape, the gradient of the mean cross-entropy of the buckets of a round's rows
+// (§3.3, rank-head supervision). Rows of rare buckets count more: the weight of a bucket is its share of
+// the rows to the power of 1 − balance.
 func (h *Head) learnRanks(r *round, rows []int32, x nn.Mat, balance float64, scale float32) {
 	out := h.ranks(r, rows, x)
 	bucket := make([]int8, len(rows))
@@ -214,8 +214,8 @@ func (h *Head) learnRanks(r *round, rows []int32, x nn.Mat, balance float64, sca
 	learnBuckets(out, bucket, weight)
 }
 
-// learnBuckets takes in, under a tape, the cross-entropy of rows with scores against their buckets,
-// each weighed as its bucket is.
+// learnBuckets adds, on the tape, the gradient of the cross-entropy of rows' scores against their buckets,
+// each row with its bucket's weight.
 func learnBuckets(scores nn.Mat, bucket []int8, weight [specblock.RankBuckets]float32) (l autograd.Loss) {
 	d, _ := autograd.Grad(scores)
 	for i, b := range bucket {

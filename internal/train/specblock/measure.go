@@ -10,9 +10,9 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Validate measures on every held-out source the loss, of all rows, right or wrong before; α by
-// place in the chain; τ, the tokens that a verified chain of the head's brings per round; and the
-// rank head's mean F1.
+// Validate measures, on each held-out source, the loss of all rows, also those after a wrong one; α by place
+// in the chain; τ, the tokens per round when verifying the head's chains; and the rank head's mean
+// F1.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.head.measure(t, l.r.Rounds, train.HeldTexts, train.HeldTokens, l.r.Block)
@@ -30,19 +30,19 @@ func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	})
 }
 
-// measure is what a SpecBlock head makes of held-out text of a source.
+// measure is the result of a SpecBlock head on a source's held-out text.
 type measure struct {
 	Source string
-	Places []count   // α_k of appendix C: right rows of those before which, in the whole chain, all were right
-	After  [][]count // the same of the rows of a second block that starts from row s of a first
-	Ranks  confusion // of rows before which, in the whole chain, all were right
+	Places []count   // α_k of appendix C: right rows among those with only right rows before them in the chain
+	After  [][]count // the same for the rows of a second block that starts from row s of a first
+	Ranks  confusion // for the rows with only right rows before them in the chain
 
-	Tokens, Rounds float64 // that verified chains bring
+	Tokens, Rounds float64 // when verifying chains
 
 	loss autograd.Loss
 }
 
-// count is right ones of so many.
+// count is how many rows of a number of rows are right.
 type count struct{ right, of int }
 
 func (c *count) add(right bool) {
@@ -52,17 +52,17 @@ func (c *count) add(right bool) {
 	}
 }
 
-// Share of right ones, 0 of none.
+// Share is the share of right rows, or 0 if there are no rows.
 func (c count) Share() float64 { return float64(c.right) / math.Max(1, float64(c.of)) }
 
 // Chain is τ of chains as long as all blocks together.
 func (m *measure) Chain() float64 { return m.Tokens / m.Rounds }
 
-// confusion counts rows by the bucket of the target's token, and by the one that the rank head
+// confusion counts rows by the bucket of the target's token, and by the bucket that the rank head
 // chose.
 type confusion [specblock.RankBuckets][specblock.RankBuckets]int
 
-// Bucket is how well a bucket is told from the others (table 3); Share is of all rows.
+// Bucket returns how well a bucket is distinguished from the others (table 3), and its share of all rows.
 func (c *confusion) Bucket(b int) (share, precision, recall, f1 float64) {
 	var all, of, chosen float64
 	for i := range c {
@@ -81,7 +81,7 @@ func (c *confusion) Bucket(b int) (share, precision, recall, f1 float64) {
 	return of / math.Max(1, all), precision, recall, 2 * hit / math.Max(1, chosen+of)
 }
 
-// MeanF1 is the plain mean of the buckets' F1.
+// MeanF1 is the unweighted mean of the buckets' F1.
 func (c *confusion) MeanF1() float64 {
 	sum := 0.0
 	for b := range c {
@@ -91,8 +91,8 @@ func (c *confusion) MeanF1() float64 {
 	return sum / float64(len(c))
 }
 
-// measure has the head draft at every one of the first tokens that the target said in the first
-// texts. Chains are whole blocks, one after the other; second blocks are also started from other
+// measure makes the head draft after each of the first tokens that the target generated in the first
+// texts. Chains consist of whole blocks, one after the other; second blocks are also started from other
 // rows of the first, from row least on.
 func (h *Head) measure(t *train.HeldText, rounds, texts, tokens, least int) (*measure, error) {
 	h.Tape.Detach()
@@ -121,16 +121,16 @@ func (h *Head) measure(t *train.HeldText, rounds, texts, tokens, least int) (*me
 	return m, err
 }
 
-// drafts takes in what the blocks of a forward pass say, all of which started from row cut of the
-// blocks before them.
+// drafts adds the predictions of a forward pass to m; all its blocks started from row cut of the blocks
+// before them.
 func (h *Head) drafts(m *measure, cut, rounds, starts int) {
 	block := h.net.Block
-	right := make([]int, starts) // rows at the head of each chain, so far
+	right := make([]int, starts) // length of each chain's run of right rows so far
 	for b, r := range h.rounds[:rounds] {
 		var drafted []int32 // rows of the blocks
 		for i, at := range r.blocks {
 			if right[at.start] < b*cut {
-				continue // nobody would go on from there
+				continue // drafting would not go on from there
 			}
 			for k, row := range r.said[i*block : (i+1)*block] {
 				if !row.valid {
@@ -153,13 +153,13 @@ func (h *Head) drafts(m *measure, cut, rounds, starts int) {
 		}
 	}
 	for n := 0; cut == block && n < starts; m.Rounds++ {
-		m.Tokens += math.Min(float64(right[n]+1), float64(starts-n)) // those accepted, and the target's own
+		m.Tokens += math.Min(float64(right[n]+1), float64(starts-n)) // the accepted ones plus the target's own
 		n += right[n] + 1
 	}
 }
 
-// tally takes in the loss of a round's rows, and what the rank head makes of those that drafting
-// comes to.
+// tally adds the loss of a round's rows to m, and the rank head's choices for the rows that drafting
+// reaches.
 func (h *Head) tally(m *measure, r *round, drafted []int32) {
 	var rows []int32
 	for i, s := range r.said {

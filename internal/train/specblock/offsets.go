@@ -6,11 +6,11 @@ import (
 	"github.com/grovellm/grove/internal/drafters/specblock"
 )
 
-// A row's likeliest bucket is nearly always the first, since most rows are of that; and the mean F1
-// of the buckets, in which a rare one counts as much as it, is best where rare ones are chosen
-// sooner. By how much is fitted to scores and buckets: coordinate ascent.
+// A row's likeliest bucket is nearly always the first, since most rows belong to it. But in the mean F1
+// of the buckets a rare one counts as much as the first, so the mean is best if rare ones are chosen more
+// readily. Coordinate ascent on scores and buckets determines by how much.
 
-// scores are the rank head's of rows.
+// scores returns the rank head's scores for rows.
 func (k *rankLearner) scores(rows *rankRows) [][specblock.RankBuckets]float32 {
 	k.tape.Detach()
 	const part = 1024 // rows at a time
@@ -29,7 +29,7 @@ func (k *rankLearner) scores(rows *rankRows) [][specblock.RankBuckets]float32 {
 	return all
 }
 
-// bestOffsets are those with which scores choose buckets with the best mean F1, to a 32nd.
+// bestOffsets returns the offsets, in steps of 1/32, with which scores choose buckets with the best mean F1.
 func bestOffsets(scores [][specblock.RankBuckets]float32, bucket []int8) (best [specblock.RankBuckets]float32) {
 	f1 := func(o [specblock.RankBuckets]float32) float64 {
 		var c confusion
@@ -42,7 +42,7 @@ func bestOffsets(scores [][specblock.RankBuckets]float32, bucket []int8) (best [
 	for step := float32(1); step >= 1./32; step /= 2 {
 		for better := true; better; {
 			better = false
-			for b := 1; b < len(best); b++ { // the first stays: what counts is how far the others are from it
+			for b := 1; b < len(best); b++ { // the first stays 0: only differences matter
 				for _, by := range []float32{step, -step} {
 					o := best
 					o[b] += by
@@ -58,7 +58,7 @@ func bestOffsets(scores [][specblock.RankBuckets]float32, bucket []int8) (best [
 	return best
 }
 
-// deviation is how far numbers of one column of many are from their mean.
+// deviation is the standard deviation of one column of a matrix with cols columns.
 func deviation(v []float32, col, cols int) float32 {
 	n := 0.0
 	sum := 0.0

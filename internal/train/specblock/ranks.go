@@ -15,19 +15,19 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// The rank head learns together with the rest of the head, whose distributions change until the end, and mostly from
-// the same few texts of a step. So when the rest is finished a rank head is fitted to it from new:
-// the rows of many texts that the head has not learned from are kept with their buckets, and dealt
-// in any order. It learns by plain cross-entropy, so that its scores are chances, with which trees
-// are weighed; what is added to them where one bucket is chosen is fitted apart, on rows of other
-// texts (specblock_offsets.go).
+// The rank head learns together with the rest of the head, whose distributions change until the end, and
+// each step's rows come from the same few texts. So when the rest is finished, a new rank head is fitted
+// to it: rows of many texts that the head has not learned from are stored with their buckets, and used
+// in random order. It learns by plain cross-entropy, so that its scores are log-probabilities, with
+// which trees are weighed. The offsets that are added when one bucket is chosen are fitted separately,
+// on rows of other texts (offsets.go).
 
-// RankFit is how a finished head gets its rank head.
+// RankFit describes how the rank head is fitted to a finished head.
 type RankFit struct {
-	// as many steps of the head's are texts read of; 0: the rank head stays as it was trained with the rest
+	// for how many of the head's steps texts are read; 0: the rank head stays as it was trained with the rest
 	Texts int
-	Apart int // and of as many more for the offsets
-	Rows  int // of a step
+	Apart int // for how many further steps, for the offsets
+	Rows  int // rows per step
 	train.Course
 }
 
@@ -58,7 +58,7 @@ func (l *learner) Finish(ctx context.Context, dir string) error {
 		return nil
 	}
 	l.Job.Notef("reading %d steps of text for the rank head", f.Apart)
-	first := l.r.Steps // of the steps that the head has not seen
+	first := l.r.Steps // the first step that the head has not seen
 	apart, err := l.readRanks(ctx, first, first+f.Apart)
 	if err != nil {
 		return err
@@ -80,14 +80,14 @@ func (l *learner) Finish(ctx context.Context, dir string) error {
 	return nil
 }
 
-// rankRows are rows of blocks: what the rank head reads of each, and its bucket.
+// rankRows are rows of blocks: the rank head's inputs for each, and its bucket.
 type rankRows struct {
 	states, features []float32
 	bucket           []int8
 }
 
-// readRanks runs the head over the texts of some steps, and keeps the rows that drafting comes to:
-// those that only right ones of their blocks come before, of blocks that start from such rows.
+// readRanks runs the head over the texts of some steps, and keeps the rows that drafting reaches: those
+// with only right rows before them in their block, in blocks that start from such rows.
 func (l *learner) readRanks(ctx context.Context, from, to int) (*rankRows, error) {
 	h, rows := l.head, new(rankRows)
 	h.Tape.Detach()
@@ -116,30 +116,30 @@ func (l *learner) readRanks(ctx context.Context, from, to int) (*rankRows, error
 	return rows, nil
 }
 
-// rankLearner is a rank head, over a head that stays as it is, as a learner. Its parameters are
-// those of a head that reads states and features of size one: install takes that into the weights.
+// rankLearner is a rank head over a frozen head, as a train.Learner. Its parameters expect states and
+// features scaled to size one: install folds that scale into the weights.
 type rankLearner struct {
 	base   *learner
-	of     string // what tells the base apart
+	of     string // hash of the base's weights
 	read   func() (*rankRows, error)
-	rows   *rankRows // of which it learns; nil before the first step
-	order  []int     // in which they are dealt
+	rows   *rankRows // the rows to learn from; nil before the first step
+	order  []int     // their order in this epoch
 	epoch  int
-	bucket []int8 // of a step
+	bucket []int8 // of the current step's rows
 
-	ranks         specblock.Network // the rank head of one, and nothing else
+	ranks         specblock.Network // only its rank head is used
 	params        *autograd.Params
 	exec          *nn.Exec
 	tape          *autograd.Tape
 	bufs          specblock.Buffers
 	in, said, out nn.Buffer
 
-	state    float32 // by which states are multiplied
+	state    float32 // factor for states; features has those for features
 	features [specblock.Features]float32
 }
 
-// newRankLearner makes the learner of a rank head over l's head. Sizes are those of apart; read
-// gets the rows to learn from.
+// newRankLearner makes the learner of a rank head over l's head. Scales come from apart; read returns the
+// rows to learn from.
 func newRankLearner(l *learner, apart *rankRows, read func() (*rankRows, error)) (*rankLearner, error) {
 	k := &rankLearner{base: l, read: read, params: autograd.NewParams(gemm.F32), exec: nn.NewExec(l.Job.Target.Pool())}
 	c := &l.head.net.Config
@@ -177,21 +177,21 @@ func newRankLearner(l *learner, apart *rankRows, read func() (*rankRows, error))
 func (k *rankLearner) Params() *autograd.Params { return k.params }
 func (k *rankLearner) Pack()                    { k.params.Pack(k.tape.Products()) }
 
-// Fingerprint is of the recipe, the base and what that was made of.
+// Fingerprint covers the recipe, the base's weights and the base's fingerprint.
 func (k *rankLearner) Fingerprint() string {
 	return train.Fingerprint(&k.base.r.Ranks, k.base.Fingerprint(), k.of)
 }
 
-// StepTokens is the rows of a step.
+// StepTokens is the number of rows in a step.
 func (k *rankLearner) StepTokens() int { return k.base.r.Ranks.Rows }
 
-// Validate measures the head as it is on held-out text.
+// Validate measures the base with the current rank head on held-out text.
 func (k *rankLearner) Validate() (losses, figures map[string]float64, err error) {
 	k.install()
 	return k.base.Validate()
 }
 
-// Gradient is that of a step's rows.
+// Gradient adds the gradient of a step's rows.
 func (k *rankLearner) Gradient(step int) (autograd.Loss, error) {
 	if k.rows == nil {
 		var err error
@@ -220,7 +220,7 @@ func (k *rankLearner) Gradient(step int) (autograd.Loss, error) {
 	return l, nil
 }
 
-// deal is the number of the i-th row that is dealt: every epoch has all rows, in an order of its
+// deal returns the i-th row to learn from: every epoch has all rows, in a random order of its
 // own.
 func (k *rankLearner) deal(i int) int {
 	n := len(k.rows.bucket)
@@ -247,7 +247,7 @@ func (k *rankLearner) run(rows *rankRows, at []int) nn.Mat {
 	return out
 }
 
-// install gives the base the rank head as it is.
+// install copies the current rank head into the base.
 func (k *rankLearner) install() {
 	head := train.ByName(k.base.head.Params)
 	for _, p := range k.params.All() {

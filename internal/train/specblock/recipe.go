@@ -9,44 +9,44 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Recipe is what a SpecBlock head's weights are a function of, with the target and the text.
+// Recipe determines a SpecBlock head's weights, together with the target and the text.
 type Recipe struct {
-	Block                                int // rows: the tokens that a pass says after each start
+	Block                                int // rows: tokens predicted per pass after each start
 	Layers, Heads, KVHeads, HeadDim, FFN int
 	RankWidth                            int // of the rank head; 0: none
 	RopeBase                             float64
-	// of the layers: llama, without norms of queries and keys, as the target; empty: qwen3
+	// the layers' architecture: llama, without norms of queries and keys, as in the target; empty: qwen3
 	Arch             string `json:",omitempty"`
 	Taps             []int
-	From             []int // the target's blocks that the layers begin as; empty: random weights
+	From             []int // the target's blocks that the layers start from; empty: random weights
 	Shift, Broadcast bool  // see specblock.Config; off for comparison
-	// size of the slots' queries at the start: see Head.warm
+	// initial size of the slots' queries: see Head.warm
 	Slots      float64 `json:",omitempty"`
 	RankNormed bool
 	train.Basis
-	Anchors int // of a text: places where blocks are trained
+	Anchors int // places per text where blocks are trained
 
-	// blocks that are trained one after the other, the first included, and the rank head with them, once the rest has
+	// how many blocks are trained one after the other, including the first
 	Rounds int
-	Settle float64 // settled, after this share of the steps: until then first blocks alone, as many more of them
+	Settle float64 // share of the steps that train only first blocks, Rounds times as many, and no rank head
 
-	Decay       float64 // row k of a block counts Decay^k
+	Decay       float64 // row k of a block has the weight Decay^k
 	ValidPrefix bool    // rows after a wrong one of their block are not trained (§3.3)
-	OnPath      bool    // and no block starts from them, unlike the paper's
-	Balance     float64 `json:",omitempty"` // of the rank head's buckets: 0: rows count alike; 1: buckets do
+	OnPath      bool    // no block starts from such rows, unlike in the paper
+	Balance     float64 `json:",omitempty"` // of the rank head's buckets: 0: rows count equally; 1: buckets do
 
-	// Forms of the paper: the head's own output is of so many of the most frequent tokens (A.1), 0:
-	// of all; each place in a block counts as the mean of its own rows (equation 6), however few
-	// are valid.
+	// The paper's variants: the head's own output covers this many of the most frequent tokens (A.1), or
+	// all if 0; with PlaceMeans each place in a block contributes the mean of its rows (equation 6),
+	// however few are valid.
 	DraftVocab int  `json:",omitempty"`
-	OwnOutput  bool `json:",omitempty"` // the output matrix is the head's own, and trained; else the target's
+	OwnOutput  bool `json:",omitempty"` // the output matrix is the head's own, and trained; otherwise the target's
 	RankFull   bool `json:",omitempty"` // see specblock.Config
 	PlaceMeans bool `json:",omitempty"`
 
-	Ranks RankFit `json:"-"` // comes after the rest, on which it has no influence
+	Ranks RankFit `json:"-"` // runs after the rest, and does not affect it
 }
 
-// NewRecipe is the recipe of the shipped SpecBlock head.
+// NewRecipe returns the recipe of the shipped SpecBlock head.
 func NewRecipe() Recipe {
 	r := Recipe{
 		Block: 4, Layers: 4, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 512, RankWidth: 256, RopeBase: 10000,
@@ -57,12 +57,12 @@ func NewRecipe() Recipe {
 	r.Schedule = train.Plateau(0.04)
 	r.ValidateEvery = 250
 	r.Optimizer.MuonRate, r.Optimizer.Rate = 0.003, 0.002
-	r.Rows, r.MicroRows = 2, 1 // many places of few texts: most of the work is the first blocks'
+	r.Rows, r.MicroRows = 2, 1 // many places of few texts: the first blocks are most of the work
 	return r
 }
 
-// For is the recipe for another target: the head grows with it, and begins as it where its blocks
-// are of that kind.
+// For returns the recipe for another target: the head grows with it, and starts from its blocks if
+// they are suitable.
 func (r Recipe) For(m *model.Model) Recipe {
 	c := &m.Config
 	r.Heads = c.Heads
@@ -79,7 +79,7 @@ func (r Recipe) For(m *model.Model) Recipe {
 	}
 	if !train.CanCopy(m, true, r.From...) {
 		r.From = nil
-		r.FFN = max(r.FFN, c.Hidden*9/256*64) // the target's is an expert's width, where it has experts
+		r.FFN = max(r.FFN, c.Hidden*9/256*64) // if the target has experts, its FFN is the width of one
 	}
 	if most := 1 << 16; c.Vocab > most {
 		r.DraftVocab = most / 2
@@ -87,10 +87,10 @@ func (r Recipe) For(m *model.Model) Recipe {
 	return r
 }
 
-// AsPaper is the recipe with what SpecBlock's paper (arXiv 2605.07243, sections 3 and A.1) has in place of grove's own:
-// AdamW, two layers of random weights, the prefix in every row, blocks that start from any row, positions of a block
-// that count alike, a rank head that sees the whole distribution and is not fitted again, and 32,000 tokens to draft.
-// The length of the course stays.
+// AsPaper returns the recipe with the choices of SpecBlock's paper (arXiv 2605.07243, sections 3 and A.1) in place of
+// grove's: AdamW, two layers with random weights, the prefix in every row, blocks that start from any row, equal
+// weights for a block's positions, a rank head that sees the whole distribution and is not fitted again, and a draft
+// vocabulary of 32,000 tokens. The number of steps stays.
 func (r Recipe) AsPaper(m *model.Model) Recipe {
 	r.Course = train.PaperCourse(r.Course, 5e-5, 0.999, 0.015, true, 0.5)
 	r.Settle = 0.036 // 2,000 of the paper's 55,800 steps
@@ -111,7 +111,7 @@ func (r *Recipe) layering() train.Layering {
 		RopeBase: r.RopeBase}
 }
 
-// Prepare refuses a recipe that cannot be followed to its end for the target of a job.
+// Prepare refuses a recipe that cannot be completed for the target of a job.
 func (r *Recipe) Prepare(j *train.Job) error {
 	target := &j.Target.Config
 	if err := r.CheckBasis(r.layering()); err != nil {
@@ -148,7 +148,7 @@ func (r *Recipe) Prepare(j *train.Job) error {
 	return r.layering().CheckFrom(r.From, target)
 }
 
-// config is the head's shape over a target.
+// config is the head's shape for a target.
 func (r *Recipe) config(target *model.Config) specblock.Config {
 	layers := r.layering().Config(target)
 	layers.Arch = cmp.Or(r.Arch, layers.Arch)

@@ -12,7 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
-// report is measures.json: what the finished head makes of held-out text.
+// report is measures.json: the finished head's results on held-out text.
 type report struct {
 	Block   int            `json:"block"`
 	Sources []sourceReport `json:"sources"`
@@ -34,10 +34,10 @@ type bucketReport struct {
 	F1        float64 `json:"f1"`
 }
 
-// reportTexts is the number of texts of a source that the finished head is measured on.
+// reportTexts is the number of texts per source that the finished head is measured on.
 const reportTexts = 24
 
-// report measures the head on held-out text, if any is long enough, writes measures.json and notes it as tables.
+// report measures the head on held-out text, if any is long enough, writes measures.json and logs it as tables.
 func (l *learner) report(dir string) error {
 	out := report{Block: l.r.Block}
 	var measures []*measure
@@ -66,7 +66,7 @@ func (l *learner) report(dir string) error {
 	return nil
 }
 
-// sumMeasures is the measure of all sources together.
+// sumMeasures returns the measure of all sources together.
 func sumMeasures(list []*measure) *measure {
 	sum := &measure{Source: "all", Places: make([]count, len(list[0].Places)),
 		After: make([][]count, len(list[0].After))}
@@ -119,8 +119,8 @@ func (m *measure) report(ranks bool) sourceReport {
 	return r
 }
 
-// write prints the tables: α by place in the chain and by row after each cut (figure 5), and the
-// rank head's (table 3).
+// write prints the tables: α by place in the chain and by row after each cut (figure 5), and the rank
+// head's results (table 3).
 func (r *report) write(to io.Writer) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\nshare of right tokens, those before all right\tτ")

@@ -8,21 +8,21 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// A SpecBlock head, too, begins as its target. Layer i begins as block from[i], and a row goes from
-// one to the next as it is. What the first of these blocks would read at the place of a block's
-// token is not known, since the target has not read that token yet; but it is nearly a linear
-// function of the token's embedding and of the state that the target ended with at the token
-// before, and that state one of its taps. Both functions are solved for: they are what W_fuse and
-// W_cond begin as. So the first row of a block begins to say what the target says; its own last
-// state is nearly the target's, and a later block can go on from it at once. Training has to teach
-// the other rows.
+// A SpecBlock head, too, starts as its target. Layer i starts as block from[i], and a row passes from
+// one to the next unchanged. The input that the first of these blocks would get at a block's token is
+// unknown, since the target has not read that token yet. But it is nearly a linear function of the
+// token's embedding and of the target's last state at the previous token, and that state is nearly one
+// of the taps. Both functions are solved for, and are the initial W_fuse and W_cond. So a block's first
+// row predicts from the start what the target predicts; its own last state is nearly the target's, and
+// a later block can continue from it at once. Training has to teach the other
+// rows.
 
-// warm makes layer i begin as block from[i] of the target. Its texts are examples of what the head
-// will read.
+// warm starts layer i as block from[i] of the target. The texts are examples of the head's
+// input.
 //
-// slots is the root mean square of what a slot's query adds to the first layer's input, over that of
-// what the target's block reads. 0: a tenth of the weights that were drawn; with the prefix broadcast
-// the rows of a block then begin nearly alike.
+// slots is the root mean square of a slot query's contribution to the first layer's input, relative to
+// that of the target block's input. 0 means a tenth of the weights that were drawn; with the prefix
+// broadcast, the rows of a block then start nearly alike.
 func (h *Head) warm(from []int, texts [][]int32, slots float64) error {
 	h.Tape.Detach()
 	w := h.Begin()
@@ -50,8 +50,8 @@ func (h *Head) warm(from []int, texts [][]int32, slots float64) error {
 	return w.Err
 }
 
-// sizeSlots scales W_fuse's part for the slots' queries until what they add to the first layer's input
-// has this root mean square.
+// sizeSlots scales the part of W_fuse for the slots' queries so that their contribution to the first
+// layer's input has root mean square size.
 func (h *Head) sizeSlots(w *train.WarmStart, size float64) {
 	query, fuse := w.Head["query.weight"], w.Head["fuse_query.weight"]
 	var squares float64
@@ -68,10 +68,10 @@ func (h *Head) sizeSlots(w *train.WarmStart, size float64) {
 	w.Scale("fuse_query.weight", float32(size/math.Sqrt(squares/float64(query.Rows*fuse.Rows))))
 }
 
-// begin solves for W_cond, which is to make of a token's taps the state that the target ends with
-// there, and for the parts of W_fuse that make of this state and the next token's embedding, both
-// normalised, what a block of the target reads at that token. A later block's condition is such a
-// state too: the head's own. size is the root mean square of what that block of the target reads.
+// begin solves for W_cond, which computes the target's last state at a token from the token's taps, and
+// for the parts of W_fuse that compute the input of a target's block at the next token from this state
+// and that token's embedding, both normalised. The condition of a later block is such a state too: the
+// head's own. size is the root mean square of the target block's input.
 func (h *Head) begin(w *train.WarmStart, block int, texts [][]int32) (size float64, err error) {
 	hidden, width := h.net.Hidden, len(h.net.Taps)*h.net.Hidden
 	look := train.NewFrozen(h.Target.Model, append(append([]int(nil), h.net.Taps...), h.Target.Config.Layers, block))

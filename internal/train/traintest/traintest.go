@@ -1,5 +1,5 @@
-// Package traintest is what tests of heads in training share: a tiny job with a target, and the
-// laws that hold of every head.
+// Package traintest is shared by tests of heads in training: a tiny job with a target, and checks that
+// hold for every head.
 package traintest
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
-	_ "github.com/grovellm/grove/internal/testing/testfile" // no waiting for the disk
+	_ "github.com/grovellm/grove/internal/testing/testfile" // does not wait for the disk
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/data"
 	"github.com/grovellm/grove/models"
 )
 
-// Shape is that of the tiny job's target.
+// Shape is the shape of the tiny job's target.
 func Shape() train.Shape {
 	return train.Shape{Vocab: 272, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 64,
 		RopeBase: 10000, NormEps: 1e-6}
@@ -42,19 +42,19 @@ func HeadText() train.HeadText {
 	}
 }
 
-// Basis is that of recipes for the tiny target.
+// Basis returns the basis of recipes for the tiny target.
 func Basis(steps int) train.Basis {
 	return train.Basis{Seed: 3, Precision: "f32", HeadText: HeadText(), Course: train.Course{Steps: steps,
 		Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1,
 		ValidateEvery: 10}}
 }
 
-// Over is a job of no text for a target of no weights.
+// Over returns a job without text for a target without weights.
 func Over(c model.Config) *train.Job {
 	return &train.Job{Target: &model.Model{Network: model.Network{Config: c}}}
 }
 
-// Learner is what a recipe makes of a job's text.
+// Learner opens a recipe's head on a job's text.
 func Learner[L train.HeadTrainer](t *testing.T, j *train.Job, r train.HeadRecipe, text *train.Corpus) L {
 	h, err := r.Open(context.Background(), j, text)
 	if err != nil {
@@ -63,7 +63,7 @@ func Learner[L train.HeadTrainer](t *testing.T, j *train.Job, r train.HeadRecipe
 	return h.(L)
 }
 
-// Job is a job of the tiny text.
+// Job returns a job with the tiny text.
 func Job(t *testing.T) train.Job {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,7 +77,7 @@ func Job(t *testing.T) train.Job {
 		Validation: []data.Source{{Name: "held", Path: valid}}, Threads: 2, SaveEvery: time.Hour}
 }
 
-// JobWithTarget is one whose target is trained.
+// JobWithTarget returns such a job with a trained target.
 func JobWithTarget(t *testing.T) train.Job {
 	t.Helper()
 	j := Job(t)
@@ -95,7 +95,7 @@ func JobWithTarget(t *testing.T) train.Job {
 	return j
 }
 
-// Target is a target of random weights in F32, with a vocabulary of 60.
+// Target returns a target with random weights in F32 and a vocabulary of 60.
 func Target(t *testing.T, seed uint64) *model.Model {
 	t.Helper()
 	shape := train.Shape{Vocab: 60, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, Context: 64,
@@ -112,7 +112,7 @@ func Target(t *testing.T, seed uint64) *model.Model {
 	return open(t, dir, 2)
 }
 
-// Shipped is the target that is part of grove.
+// Shipped returns the target that is embedded in grove.
 func Shipped(t *testing.T) *model.Model {
 	m, err := model.OpenGGUF("embedded", models.Target(), model.Options{Threads: 1})
 	return closed(t, m, err)
@@ -124,7 +124,7 @@ func open(t *testing.T, path string, threads int) *model.Model {
 	return closed(t, m, err)
 }
 
-// closed closes a model at the end of a test.
+// closed returns a model, and closes it at the end of the test.
 func closed(t *testing.T, m *model.Model, err error) *model.Model {
 	t.Helper()
 	if err != nil {
@@ -138,7 +138,7 @@ func closed(t *testing.T, m *model.Model, err error) *model.Model {
 	return m
 }
 
-// Opened opens what a head was exported as.
+// Opened opens an exported head.
 func Opened[H any](t *testing.T, j *train.Job, name, file string, m *model.Model,
 	open func(registry.Head, registry.Target) (H, error)) H {
 	t.Helper()
@@ -149,7 +149,7 @@ func Opened[H any](t *testing.T, j *train.Job, name, file string, m *model.Model
 	return h
 }
 
-// Watched is a job that keeps the progress of its first step that count holds for, and of its last.
+// Watched returns a job that records the progress of the first and the last step for which counts holds.
 func Watched(j train.Job, counts func(p train.Progress) bool) (_ train.Job, first, last *train.Progress) {
 	first, last = new(train.Progress), new(train.Progress)
 	j.Report = func(p train.Progress) {
@@ -167,10 +167,10 @@ func Watched(j train.Job, counts func(p train.Progress) bool) (_ train.Job, firs
 func EveryStep(train.Progress) bool       { return true }
 func WhereMeasured(p train.Progress) bool { return len(p.Validation) > 0 }
 func WholeFile(b []byte) []byte           { return b }
-func WithoutTheName(b []byte) []byte      { return b[len(b)/2:] } // which metadata has, at the front
+func WithoutTheName(b []byte) []byte      { return b[len(b)/2:] } // the metadata at the front has the name
 
-// Interrupted makes a head that is there again, stops after some steps and goes on, on another
-// number of threads: files of it are those of the first, as far as same keeps of them.
+// Interrupted trains an existing head again with interruptions after some steps and another number of
+// threads. The parts of its files that same keeps must equal the first head's.
 func Interrupted(t *testing.T, j train.Job, name string, steps []int, same func(b []byte) []byte, files []string,
 	make func(ctx context.Context, j train.Job, name string) error) {
 	t.Helper()
@@ -205,8 +205,8 @@ func Interrupted(t *testing.T, j train.Job, name string, steps []int, same func(
 	}
 }
 
-// Refuses wants an error of a good recipe that was spoilt, with the words under which the change is
-// given.
+// Refuses checks that each change that spoils a good recipe causes an error with the words that are the
+// change's key.
 func Refuses[R any](t *testing.T, good func() R, check func(r *R) error, spoil map[string]func(r *R)) {
 	t.Helper()
 	for want, change := range spoil {
@@ -221,7 +221,7 @@ func Refuses[R any](t *testing.T, good func() R, check func(r *R) error, spoil m
 	}
 }
 
-// Gradients are those of all parameters.
+// Gradients returns the gradients of all parameters.
 func Gradients(params *autograd.Params) (all []float32) {
 	for _, p := range params.All() {
 		all = append(all, p.Grad...)
@@ -229,8 +229,8 @@ func Gradients(params *autograd.Params) (all []float32) {
 	return all
 }
 
-// SameGradients wants Gradients that were summed in another order to be the same, up to a share of
-// the largest.
+// SameGradients checks that Gradients summed in another order are the same, up to a share of the
+// largest.
 func SameGradients(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -247,7 +247,7 @@ func SameGradients(t interface {
 	}
 }
 
-// Text is text with something to learn: sums, written out.
+// Text returns text with something to learn: sums, written out.
 func Text(seed uint64, lines int) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var b strings.Builder
@@ -258,7 +258,7 @@ func Text(seed uint64, lines int) string {
 	return b.String()
 }
 
-// Recipe is one for a target of a shape.
+// Recipe returns a recipe for a target of a shape.
 func Recipe(s train.Shape, steps int) train.Recipe {
 	if cpu.Active() == cpu.Portable { // thirty times slower
 		steps = max(12, steps/4)
@@ -269,7 +269,7 @@ func Recipe(s train.Shape, steps int) train.Recipe {
 		ValidateEvery: 5, ValidateRows: 4}
 }
 
-// Pool is of two workers.
+// Pool returns a pool of two workers.
 func Pool(t *testing.T) *par.Pool {
 	p := par.New(2)
 	t.Cleanup(p.Close)
