@@ -1,9 +1,9 @@
-// Package reference computes the logits of Llama, Qwen2 and Qwen3 models with plain loops, to be
-// read and to compare with.
+// Package reference computes the logits of Llama, Qwen2 and Qwen3 models with plain loops, for readers
+// and for comparison.
 //
-// Input: a GGUF file and a text as tokens. Output: logits. There is no cache, no batch, no kernel
-// and no thread: each position of a text is computed from scratch, in float64, in the order in
-// which the papers write it. Package model computes the same from the same files, fast.
+// Input: a GGUF file and a text as tokens. Output: logits. There are no caches, batches, kernels or
+// threads: each position of a text is computed from scratch, in float64, in the order in which the
+// papers write it. Package model computes the same from the same files, but fast.
 package reference
 
 import (
@@ -14,24 +14,24 @@ import (
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
-// Model is a model's sizes and weights. A matrix is a list of rows, one for each output.
+// Model holds a model's sizes and weights. A matrix is a list of rows, one for each output.
 type Model struct {
-	// heads of queries; of keys and values; width of a head; part of it that is rotated
+	// query heads; key/value heads; width of a head; how many of a head's dimensions are rotated
 	heads, kvHeads, headDim, rotated int
 	epsilon, base                    float64 // of the norms; of the angles
-	neighbours                       bool    // a rotated pair is dimensions 2i and 2i+1, and not i and i+rotated/2
+	neighbours                       bool    // rotated pairs are dimensions 2i and 2i+1, not i and i+rotated/2
 	embedding, output                [][]float32
-	norm, frequencies                []float32 // of the output; divisors of the angles, which Llama 3.1 has
+	norm, frequencies                []float32 // of the output; Llama 3.1's divisors of the angles
 	layers                           []layer
 }
 
 type layer struct {
-	attnNorm, ffnNorm, qNorm, kNorm []float32 // qNorm and kNorm are Qwen3's
+	attnNorm, ffnNorm, qNorm, kNorm []float32 // only Qwen3 has qNorm and kNorm
 	q, k, v, o, gate, up, down      [][]float32
-	qBias, kBias, vBias             []float32 // Qwen2's
+	qBias, kBias, vBias             []float32 // only Qwen2 has these
 }
 
-// Load reads a model. It is an error if the file is of another architecture, or lacks a tensor.
+// Load reads a model. It returns an error if the file has another architecture or lacks a tensor.
 func Load(f *gguf.File) (*Model, error) {
 	keys := ggufkeys.Of(f)
 	arch := keys.String("general.architecture")
@@ -71,7 +71,7 @@ func Load(f *gguf.File) (*Model, error) {
 		return rows
 	}
 	m.embedding = matrix("token_embd.weight")
-	m.output = m.embedding // tied, unless the file has a matrix of its own
+	m.output = m.embedding // tied, unless the file has an output matrix
 	if _, ok := f.Tensor("output.weight"); ok {
 		m.output = matrix("output.weight")
 	}
@@ -126,8 +126,8 @@ func (m *Model) Logits(tokens []int32) (logits [][]float64) {
 	return logits
 }
 
-// attend is softmax(q·k/√headDim)·v for each head, over all positions given. Several heads share
-// one of keys and values.
+// attend returns softmax(q·k/√headDim)·v for each head, over all positions given. Several query heads
+// share one key/value head.
 func (m *Model) attend(q []float64, keys, values [][]float64) []float64 {
 	out := make([]float64, len(q))
 	for head := range m.heads {
@@ -155,7 +155,7 @@ func (m *Model) attend(q []float64, keys, values [][]float64) []float64 {
 	return out
 }
 
-// rotate normalises every head of x, where there is a norm, and turns its pairs by angles of the position.
+// rotate normalises every head of x, if there is a norm, and rotates its pairs by the position's angles.
 func (m *Model) rotate(x []float64, norm []float32, position int) {
 	for start := 0; start < len(x); start += m.headDim {
 		head := x[start : start+m.headDim]
@@ -190,7 +190,7 @@ func normalize(x []float64, weights []float32, epsilon float64) []float64 {
 	return out
 }
 
-// multiply is rows·x + bias, if there is one.
+// multiply returns rows·x, plus bias if there is one.
 func multiply(rows [][]float32, x []float64, bias []float32) []float64 {
 	out := make([]float64, len(rows))
 	for i, row := range rows {

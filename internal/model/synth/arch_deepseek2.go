@@ -77,7 +77,7 @@ func drawLatent(d *drawing) {
 	})
 }
 
-// tuneExperts gives layers but the first experts, beside two that all rows have.
+// tuneExperts gives all layers except the first experts, in addition to two that all rows use.
 func tuneExperts(c *model.Config) {
 	c.Experts = 8
 	c.Used = 3

@@ -47,7 +47,7 @@ var ernie45MoE = family{
 				c.Experts = 8
 				c.Used = 3
 				c.ExpertFFN = 96
-				c.SharedFFN = 192 // which llama.cpp's converter has from the width and the key/value heads
+				c.SharedFFN = 192 // llama.cpp's converter derives it from the width and the key/value heads
 				c.Dense = 1
 			}},
 	},

@@ -27,7 +27,7 @@ var falconH1 = family{
 func drawFalcon(d *drawing) {
 	m := model.MambaConfig{Groups: 1 + d.IntN(3), HeadDim: 1 + d.IntN(24), StateDim: 1 + d.IntN(40), Plain: d.IntN(2) == 0}
 	m.Heads = m.Groups * (1 + d.IntN(3))
-	if d.unit > 1 { // rows are whole blocks
+	if d.unit > 1 { // rows consist of whole blocks
 		m.HeadDim, m.Heads = d.unit/4, 4*m.Groups
 	}
 	kernel, scaled := 1+d.IntN(6), d.IntN(2) == 0
@@ -43,7 +43,7 @@ func drawFalcon(d *drawing) {
 	})
 }
 
-// parallelMamba gives layers Mamba-2, and folders scales of all kinds.
+// parallelMamba gives layers Mamba-2, and folders every kind of scale.
 func parallelMamba(c *model.Config, m model.MambaConfig) {
 	c.Kernel, c.Mamba = 4, m
 	s := &model.FolderScales{Embed: 4, Head: 0.5, AttnIn: 2, AttnOut: 0.25, Key: 0.5, MambaIn: 0.25, MambaOut: 8}

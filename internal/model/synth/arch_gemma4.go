@@ -62,8 +62,8 @@ var gemma4 = family{
 	random: drawGemma4,
 }
 
-// drawGemma4 draws layers with a window and without, of other heads, layers that read others' keys and values, and
-// experts or tables.
+// drawGemma4 draws layers with and without a window, which differ in their heads, layers that read other layers' keys
+// and values, and experts or tables.
 func drawGemma4(d *drawing) {
 	s := d.s
 	windowed := make([]bool, s.Layers)
@@ -95,7 +95,7 @@ func drawGemma4(d *drawing) {
 			c.ExpertFFN = width
 			return
 		}
-		for n := c.Layers - sharing; n < c.Layers; n++ { // what remains has both kinds
+		for n := c.Layers - sharing; n < c.Layers; n++ { // the rest has both kinds
 			if slices.Contains(windowed[:n], true) && slices.Contains(windowed[:n], false) {
 				c.Sharing, c.WideSharing = c.Layers-n, wide
 				return

@@ -38,7 +38,7 @@ func drawGraniteHybrid(d *drawing) {
 		recurrent[i] = i == 0 || i < s.Layers-1 && d.IntN(3) > 0
 	}
 	var dims []int
-	for n := 2; n <= 32; n++ { // heads are twice the width together
+	for n := 2; n <= 32; n++ { // the heads together are twice the width
 		if 2*s.Hidden%n == 0 && (d.unit == 1 || n >= 16) {
 			dims = append(dims, n)
 		}
@@ -65,7 +65,7 @@ func drawGraniteHybrid(d *drawing) {
 	}
 }
 
-// mambaLayers makes layers of Mamba-2 of three of five, and sets Granite's multipliers.
+// mambaLayers makes three of five layers Mamba-2, and sets Granite's multipliers.
 func mambaLayers(c *model.Config, m model.MambaConfig) {
 	c.Kernel, c.Recurrent = 4, []bool{true, true, false, true, false}
 	c.Mamba = m
@@ -76,7 +76,7 @@ func mambaLayers(c *model.Config, m model.MambaConfig) {
 	c.LogitScale = 2.5
 }
 
-// mambaFirst makes the first of two layers one of Mamba-2.
+// mambaFirst makes the first of two layers Mamba-2.
 func mambaFirst(experts int) func(c *model.Config) {
 	return func(c *model.Config) {
 		c.Kernel, c.Recurrent = 3, []bool{true, false}

@@ -48,7 +48,7 @@ var nemotronHMoE = family{
 	random: drawNemotron,
 }
 
-// drawNemotron draws layers of one half each, and experts.
+// drawNemotron draws layers that are one half each, and experts.
 func drawNemotron(d *drawing) {
 	s := d.s
 	kinds := append([]int{0, 1, 2}, make([]int, s.Layers-3)...) // Mamba-2, attention, MLP or experts
@@ -58,7 +58,7 @@ func drawNemotron(d *drawing) {
 	d.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	m := model.MambaConfig{Groups: 1 + d.IntN(3), HeadDim: 1 + d.IntN(24), StateDim: 1 + d.IntN(40)}
 	m.Heads = m.Groups * (1 + d.IntN(3))
-	if d.unit > 1 { // rows are whole blocks
+	if d.unit > 1 { // rows consist of whole blocks
 		m.HeadDim, m.Heads = d.unit/4, 4*m.Groups
 	}
 	kernel, narrow := 1+d.IntN(6), d.IntN(2)*d.width(60)
@@ -81,7 +81,7 @@ func drawNemotron(d *drawing) {
 	})
 }
 
-// oneHalf gives layers one half each: M Mamba-2, * attention without rotation, others MLPs or experts.
+// oneHalf gives each layer one half by its letter: M is Mamba-2, * attention without rotation, others MLPs or experts.
 func oneHalf(c *model.Config, kinds string, m model.MambaConfig) {
 	c.Kernel, c.Mamba = 4, m
 	c.NoRope = slices.Repeat([]bool{true}, c.Layers)

@@ -28,7 +28,7 @@ var qwen3next = family{
 	random: func(d *drawing) { d.drawSharedExpert(true) },
 }
 
-// drawSharedExpert draws recurrent layers, and experts beside one that all rows have.
+// drawSharedExpert draws recurrent layers, and experts in addition to one that all rows use.
 func (d *drawing) drawSharedExpert(grouped bool) {
 	d.rotatePart()
 	d.scalePositions()
@@ -38,7 +38,7 @@ func (d *drawing) drawSharedExpert(grouped bool) {
 	d.tune(func(c *model.Config) { c.SharedFFN = width })
 }
 
-// sharedExpert gives five layers, three of them recurrent, experts beside one that all rows have.
+// sharedExpert gives five layers, three of them recurrent, experts in addition to one that all rows use.
 func sharedExpert(c *model.Config) {
 	c.Kernel, c.Recurrent = 4, []bool{true, false, true, false, true}
 	c.Experts, c.Used = 6, 2

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// folderPlan is a plan's tensors as folders have them: those of experts one by one, or gate and up in
-// one.
+// folderPlan returns a plan's tensors as folders have them: one tensor per expert, or gate and up in
+// one tensor.
 func folderPlan(plan []planned) (list []planned) {
 	for i := range plan {
 		t := &plan[i]
@@ -23,7 +23,7 @@ func folderPlan(plan []planned) (list []planned) {
 			}
 		case t.half == 1 && t.split > 0:
 			list = append(list, ofHeads(t, other(plan, t)))
-		case t.half == 2: // with the first
+		case t.half == 2: // listed with the first half
 		case t.param && t.experts > 0:
 			list = append(list, parameter(t, other(plan, t)))
 		case t.mixed != nil:
@@ -47,7 +47,7 @@ func folderPlan(plan []planned) (list []planned) {
 	return list
 }
 
-// other is the tensor that shares a folder's tensor with t; nil where none does.
+// other returns the tensor that shares a folder's tensor with t, or nil.
 func other(plan []planned, t *planned) *planned {
 	for i := range plan {
 		if p := &plan[i]; p.hf == t.hf && p != t {
@@ -57,8 +57,8 @@ func other(plan []planned, t *planned) *planned {
 	return nil
 }
 
-// parameter is a tensor of experts that transformers has in no module: a matrix is transposed, and the
-// outputs of two halves take turns.
+// parameter returns a tensor of experts that is a bare parameter in transformers, not part of a module: a
+// matrix is transposed, and the outputs of two halves alternate.
 func parameter(t, second *planned) planned {
 	x := *t
 	halves := []*planned{t}
@@ -77,7 +77,7 @@ func parameter(t, second *planned) planned {
 	return x
 }
 
-// ofHeads is the tensor that has each head's keys, transposed, and values, of latent attention.
+// ofHeads returns latent attention's tensor that has each head's keys, transposed, followed by its values.
 func ofHeads(keys, values *planned) planned {
 	x := *keys
 	plain, rank := keys.cols, values.cols

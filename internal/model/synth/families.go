@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// families are the random models of all architectures. Each is a value in a file of its own, arch_*.go.
+// families are the random models of all architectures. Their values are in the files arch_*.go.
 var families []*family
 
 // shapes are the named shapes, the tiny ones first.
@@ -44,22 +44,22 @@ func init() {
 type family struct {
 	arch string
 
-	// named are the shapes that commands know by name: of published models, and tiny ones. These have one of
-	// everything that can go wrong: widths that are not powers of two, heads that do not add up to the hidden
-	// size, every sharing of key/value heads, and rotations whose scaling starts within a test's reach.
+	// named are the shapes that commands know by name: those of published models, and tiny ones. The tiny ones
+	// cover whatever can go wrong: widths that are not powers of two, heads that do not add up to the hidden
+	// size, every way to share key/value heads, and rotations whose scaling starts within a test's reach.
 	named []Shape
 
-	small []Shape // of two layers and narrow: tests read their files thousands of times
+	small []Shape // narrow, with two layers: tests read their files thousands of times
 
-	random func(d *drawing) // what Random draws, beyond widths
-	fewest int              // layers that one has, 0 for 1
-	mixed  bool             // layers are of different kinds: it takes many to see them together
+	random func(d *drawing) // draws everything except widths, for Random
+	fewest int              // the minimum number of layers; 0 means 1
+	mixed  bool             // layers are of different kinds: only many layers show them together
 
 	pairs bool // GGUF files rotate dimensions (2i, 2i+1) together, folders (i, i+dims/2)
 	tiled bool // GGUF files have value heads in another order than folders
 }
 
-// familyOf is the random models of an architecture, nil of one that grove does not run.
+// familyOf returns the random models of an architecture, or nil if grove does not run it.
 func familyOf(arch string) *family {
 	i := slices.IndexFunc(families, func(f *family) bool { return f.arch == arch })
 	if i < 0 {
@@ -68,7 +68,7 @@ func familyOf(arch string) *family {
 	return families[i]
 }
 
-// Small lists the smallest shapes, of nearly every architecture one.
+// Small lists the smallest shapes, one for nearly every architecture.
 func Small() (list []Shape) {
 	for _, f := range families {
 		list = append(list, f.small...)
@@ -76,10 +76,10 @@ func Small() (list []Shape) {
 	return list
 }
 
-// Random draws a shape of an architecture that is small enough for thousands of passes a second, with widths that
-// panels and vectors do not divide wherever the type allows it, and with what the architecture leaves open: windows,
-// scales, soft caps, experts, recurrent layers. It has at most so many layers, if the architecture can have so few;
-// 0: any number.
+// Random draws a shape of an architecture that is small enough for thousands of passes a second. Its widths are, where
+// the type allows it, not multiples of panels and vectors, and it varies everything that the architecture leaves open:
+// windows, scales, soft caps, experts, recurrent layers. It has at most layers layers, if the architecture allows so
+// few; 0 means any number.
 func Random(rng *rand.Rand, arch string, typ tensor.Type, layers int) Shape {
 	f := familyOf(arch)
 	s := Shape{
@@ -96,7 +96,7 @@ func Random(rng *rand.Rand, arch string, typ tensor.Type, layers int) Shape {
 	s.Heads = s.KVHeads * (1 + rng.IntN(3))
 	d := &drawing{Rand: rng, s: &s, unit: 1}
 	dims := []int{8, 18, 20, 32, 48, 64}
-	switch n, _ := typ.Block(); n { // rows are whole blocks
+	switch n, _ := typ.Block(); n { // rows consist of whole blocks
 	case 32:
 		d.unit = 32
 		dims = []int{32, 64}
@@ -124,10 +124,10 @@ func Random(rng *rand.Rand, arch string, typ tensor.Type, layers int) Shape {
 type drawing struct {
 	*rand.Rand
 	s    *Shape
-	unit int // what rows of matrices are multiples of
+	unit int // the length of matrix rows is a multiple of it
 }
 
-// tune sets more of the configuration, after what was set before.
+// tune adds a function that sets more of the configuration, after those added before.
 func (d *drawing) tune(set func(c *model.Config)) {
 	before := d.s.Tune
 	d.s.Tune = func(c *model.Config) {
@@ -144,7 +144,7 @@ func (d *drawing) factor() float64 { return 0.4 + d.Float64() }
 // width draws the width of a matrix, below most if rows can be so short.
 func (d *drawing) width(most int) int { return d.unit * max(1, d.IntN(most)/d.unit) }
 
-// skewed draws a number below usual, now and then one below most.
+// skewed draws a number below usual, or occasionally one below most.
 func (d *drawing) skewed(usual, most int) int {
 	if d.IntN(8) == 0 {
 		return d.IntN(most)
@@ -152,7 +152,7 @@ func (d *drawing) skewed(usual, most int) int {
 	return d.IntN(usual)
 }
 
-// scalePositions draws YaRN for some models, unless their rotation has factors.
+// scalePositions gives some models YaRN, unless their rotation has factors.
 func (d *drawing) scalePositions() {
 	if d.IntN(3) > 0 {
 		return
@@ -166,10 +166,10 @@ func (d *drawing) scalePositions() {
 	})
 }
 
-// rotatePart draws how many dimensions of a head are rotated.
+// rotatePart draws the number of rotated dimensions per head.
 func (d *drawing) rotatePart() { d.s.RopeDims = 2 * (1 + d.IntN(d.s.HeadDim/2)) }
 
-// window draws a window that texts outgrow, if there is to be one.
+// window draws, if has, a window that is shorter than tests' texts.
 func (d *drawing) window(has bool) {
 	if size := 1 + d.skewed(90, 900); has {
 		d.tune(func(c *model.Config) { c.SetWindow(size) })
@@ -187,13 +187,13 @@ func (d *drawing) multipliers() {
 	})
 }
 
-// experts draws experts, of which rows have some.
+// experts draws the number of experts, and how many of them a row uses.
 func (d *drawing) experts() {
 	experts := 1 + d.IntN(9)
 	d.tune(sparse(experts, 1+d.IntN(experts)))
 }
 
-// groups draws experts in groups after layers without, beside experts that all rows have.
+// groups draws experts in groups, in addition to experts that all rows use, after layers without experts.
 func (d *drawing) groups() {
 	groups, size := 1+d.IntN(3), 1+d.IntN(3)
 	chosen := 1 + d.IntN(groups)
@@ -232,7 +232,7 @@ func (d *drawing) delta(grouped bool) {
 	d.recurrent()
 	keyHeads, shared := 1+d.IntN(3), 1+d.IntN(3)
 	dim := []int{8, 20, 32}[d.IntN(3)]
-	if d.unit > 1 { // rows are whole blocks
+	if d.unit > 1 { // rows consist of whole blocks
 		keyHeads, shared = 2, 1+d.IntN(2)
 		dim = d.unit / 2
 	}
@@ -241,7 +241,7 @@ func (d *drawing) delta(grouped bool) {
 	d.tune(func(c *model.Config) { c.Delta = heads })
 }
 
-// sparse gives layers experts, and rows some of them.
+// sparse gives layers experts, of which each row uses some.
 func sparse(experts, used int) func(c *model.Config) {
 	return func(c *model.Config) { c.Experts, c.Used = experts, used }
 }

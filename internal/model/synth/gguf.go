@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Write writes the shape's model for a seed as a GGUF file, whole or not at all.
+// Write writes the shape's model for a seed as a GGUF file, completely or not at all.
 func Write(ctx context.Context, path string, s Shape, o Options) error {
 	if err := s.check(o.Type); err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 )
 
 // WriteHF writes the shape's model for a seed as a Hugging Face folder: config.json,
-// model.safetensors, tokenizer.json and tokenizer_config.json. In F32 it is the same function as
-// Write's file of the same seed. The type is F32, F16 or BF16, of vectors too.
+// model.safetensors, tokenizer.json and tokenizer_config.json. In F32 it computes the same function as
+// Write's file for the same seed. The type is F32, F16 or BF16, and applies to vectors too.
 func WriteHF(ctx context.Context, dir string, s Shape, o Options) error {
 	if n, _ := o.Type.Block(); n > 1 {
 		return fmt.Errorf("synth: %v has no place in a safetensors file: use F32, F16 or BF16", o.Type)
@@ -55,7 +55,7 @@ func WriteHF(ctx context.Context, dir string, s Shape, o Options) error {
 			ts = append(ts, t)
 		}
 	}
-	slices.SortFunc(ts, func(a, b planned) int { return strings.Compare(a.hf, b.hf) }) // as the writer asks for them
+	slices.SortFunc(ts, func(a, b planned) int { return strings.Compare(a.hf, b.hf) }) // the writer asks in this order
 	m := start(ctx, ts, o, false)
 	defer m.stop()
 	w := safetensors.NewWriter()
@@ -77,7 +77,7 @@ func WriteHF(ctx context.Context, dir string, s Shape, o Options) error {
 
 type object = map[string]any
 
-// config is config.json, in the words of transformers.
+// config returns config.json, in transformers' terms.
 func (s Shape) config(v *vocab, typ tensor.Type) (object, error) {
 	m := s.Config()
 	c, err := m.Fields(typ)

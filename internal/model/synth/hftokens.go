@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// How each family splits text before merging, as regular expressions of tokenizer.json.
+// The regular expressions of tokenizer.json by which each family splits text before merging.
 var splits = map[Tokens]string{
 	Qwen2:  `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
 	Llama3: `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
 }
 
-// tokenizerJSON is tokenizer.json: the same tokenizer as GGUF's metadata describes.
+// tokenizerJSON returns tokenizer.json, for the same tokenizer that the GGUF file's metadata describes.
 func (v *vocab) tokenizerJSON(kind Tokens) object {
 	ids := make(map[string]int32, len(v.pieces))
 	for i, p := range v.pieces {
@@ -24,7 +24,7 @@ func (v *vocab) tokenizerJSON(kind Tokens) object {
 	}
 	words := make(map[string]int32, len(ids))
 	for i, p := range v.pieces {
-		if kind == SPM || v.kinds[i] != control { // byte-level vocabularies list their specials apart
+		if kind == SPM || v.kinds[i] != control { // byte-level vocabularies list their special tokens separately
 			words[p] = int32(i)
 		}
 	}
@@ -74,9 +74,9 @@ func sequence(field string, parts ...object) object {
 	return object{"type": "Sequence", field: parts}
 }
 
-// allMerges lists every pair of pieces that makes a piece. SentencePiece merges whichever two
-// neighbours make the piece of the best score; tokenizer.json says the same as merges in that
-// order.
+// allMerges lists every pair of pieces that joins to a piece. SentencePiece merges the two neighbours
+// that join to the piece with the best score; tokenizer.json expresses this as merges in the order of
+// these scores.
 func (v *vocab) allMerges(ids map[string]int32) [][2]string {
 	type merge struct {
 		made, left, right int32
@@ -105,7 +105,7 @@ func (v *vocab) allMerges(ids map[string]int32) [][2]string {
 	return out
 }
 
-// tokenizerConfig is tokenizer_config.json.
+// tokenizerConfig returns tokenizer_config.json.
 func (v *vocab) tokenizerConfig(kind Tokens) object {
 	c := object{"add_bos_token": v.addBOS, "add_eos_token": false, "eos_token": v.pieces[v.eos],
 		"tokenizer_class": map[Tokens]string{SPM: "LlamaTokenizer", Llama3: "PreTrainedTokenizerFast",

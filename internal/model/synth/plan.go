@@ -12,36 +12,36 @@ import (
 // reorders some of them.
 type planned struct {
 	gguf string
-	hf   string // empty where Hugging Face folders have no such tensor
+	hf   string // empty if Hugging Face folders have no such tensor
 
-	rows, cols int               // a vector has its elements as rows of 1
-	matrix     bool              // written as the file's type; vectors are F32 unless uniform
-	uniform    bool              // a vector, too, is written as the file's type
-	order      func(row int) int // the Hugging Face row that GGUF's row is; nil for the same
+	rows, cols int               // a vector's elements are rows of 1
+	matrix     bool              // written in the file's type; vectors are F32 unless uniform
+	uniform    bool              // vectors, too, are written in the file's type
+	order      func(row int) int // maps GGUF's rows to Hugging Face's; nil if they are the same
 	columns    func(col int) int // the same for columns
 	mean, std  float64
-	shift      float64   // what GGUF's numbers are more than Hugging Face's
-	fixed      []float32 // the numbers themselves, where they are not random
+	shift      float64   // GGUF's numbers minus Hugging Face's
+	fixed      []float32 // the numbers themselves, if they are not random
 
 	experts, half int  // as model.Part has them
 	split         int  // the same
 	param, conv   bool // the same
 	flat, row     bool // the same
-	decay         bool // the same: the numbers of GGUF files are drawn
+	decay         bool // the same; the numbers drawn are those of GGUF files
 	factors       func(row int) [2]float32
 	mixed         *model.Mixed
 	plain         bool // F32 in GGUF files, whatever the file's type
 
-	// of says which tensor of a GGUF file, and which of its rows, row i is; nil: this one's.
+	// of returns the GGUF file's tensor, and its row, that row i equals; nil: this tensor's own rows.
 	of func(i int) (*planned, int)
 
-	// cell says the same of each number of a tensor whose rows are another's columns.
+	// cell does the same for each number of a tensor whose rows are another's columns.
 	cell func(row, col int) (t *planned, r, c int)
 }
 
 func (t *planned) elements() int { return t.rows * t.cols }
 
-// shape is outermost first.
+// shape returns the dimensions, outermost first.
 func (t *planned) shape() []int {
 	switch {
 	case t.experts > 0 && !t.matrix:
@@ -62,10 +62,10 @@ func (t *planned) shape() []int {
 
 // plan lists the tensors in file order, with the distribution of each.
 //
-// Every block's output gets a standard deviation of about 1/√(2·Layers), so that the residual
-// stream ends near 1 and each of the 2·Layers blocks has the same say. The embedding starts at
-// 0.6/√Hidden: a tied head then sees little of the token it has just read, else greedy text
-// would repeat it for ever.
+// Every block's output gets a standard deviation of about 1/√(2·Layers), so that the residual stream
+// ends near 1 and each of the 2·Layers blocks contributes equally. The embedding starts at 0.6/√Hidden,
+// so that a tied head sees little of the token just read; otherwise greedy text would repeat that token
+// forever.
 func (s Shape) plan() []planned {
 	c := s.Config()
 	h, q := s.Hidden, s.Heads*s.HeadDim
@@ -76,8 +76,8 @@ func (s Shape) plan() []planned {
 		score  = 4    // of attention scores
 		embed  = 0.6  // of an embedding's norm
 		act    = 0.62 // root mean square of silu(x)·y, x and y standard normal
-		gelu   = 1    // of gelu(x) it is 0.65 too, but a good part of that is the same for every token
-		mix    = 0.5  // the same for a mean of values under such scores, roughly
+		gelu   = 1    // for gelu(x) it is about 0.65 too, but much of that is the same for every token
+		mix    = 0.5  // roughly the same for a mean of values weighted by such scores
 	)
 	parts := map[string]bool{}
 	for _, p := range c.Parts() {
@@ -86,7 +86,7 @@ func (s Shape) plan() []planned {
 	normed, gated := parts["attn_q_norm"], parts["ffn_gate"] || c.Experts > 0
 	qk, down := math.Sqrt(score)*inv, act
 	if normed {
-		qk = inv // the norms of queries and keys make the score
+		qk = inv // the norms of queries and keys set the scale of scores
 	}
 	if !gated {
 		down = gelu
@@ -121,7 +121,7 @@ func (s Shape) plan() []planned {
 	std["nextn.eh_proj"] = inv / math.Sqrt2
 	std[model.AheadEmbed], std[model.AheadHead] = std["token_embd"], std["output"]
 	std["ffn_latent_down"], std["ffn_latent_up"] = inv, 1/math.Sqrt(float64(max(c.Narrow, 1)))
-	if s.Arch == "gptneox" { // the same number, another rounding: other engines' results are kept for this one
+	if s.Arch == "gptneox" { // the same value, rounded differently: stored results of other engines depend on it
 		std["attn_output"] = block / mix * inv
 	}
 	mean := map[string]float64{
@@ -131,7 +131,7 @@ func (s Shape) plan() []planned {
 	if s.Tied {
 		mean["output_norm"] = logits / embed
 	}
-	if c.AttnScale == 1 { // of scores, which the norms of queries and keys make
+	if c.AttnScale == 1 { // the norms of queries and keys then include the usual scale
 		mean["attn_q_norm"] /= math.Pow(float64(s.HeadDim), 0.25)
 		mean["attn_k_norm"] = mean["attn_q_norm"]
 	}
@@ -162,13 +162,13 @@ func (s Shape) plan() []planned {
 		if t.experts > 0 {
 			t.rows *= t.experts
 		}
-		if !t.matrix || t.flat { // norms spread around their mean by a tenth
+		if !t.matrix || t.flat { // norms vary around their mean by a tenth
 			t.mean = mean[part]
 			t.mean = cmp.Or(t.mean, 1)
 			t.std = t.mean / 10
 			if part == "ssm_dt" {
 				t.mean, t.std = 0, 0.5
-				if c.Mamba.Heads > 0 { // it remembers longer
+				if c.Mamba.Heads > 0 { // for a longer memory
 					t.mean = -2.5
 				}
 			}
@@ -200,7 +200,7 @@ func (s Shape) plan() []planned {
 	return ts
 }
 
-// stem is a name without the layer.
+// stem returns a name without its layer.
 func stem(name string) string {
 	if rest, ok := strings.CutPrefix(name, "blk."); ok {
 		_, name, _ = strings.Cut(rest, ".")
@@ -208,7 +208,7 @@ func stem(name string) string {
 	return name
 }
 
-// factors are the tensors of a scaling of positions, which GGUF files have.
+// factors returns the tensors that GGUF files have for a scaling of positions.
 func (s Shape) factors() (ts []planned) {
 	add := func(name string, f []float32) {
 		if f != nil {
@@ -222,9 +222,9 @@ func (s Shape) factors() (ts []planned) {
 	return ts
 }
 
-// ropeFactors are the divisors of the rotations' frequencies that llama.cpp reads in place of
-// Llama 3's scaling: wavelengths short against the original context are kept, long ones are
-// slowed by the whole factor, those between by a blend.
+// ropeFactors returns the divisors of rotation frequencies that llama.cpp reads in place of Llama 3's
+// scaling: wavelengths that are short relative to the original context are kept, long ones are slowed
+// by the whole factor, and those between by a blend.
 func (s Shape) ropeFactors() []float32 {
 	r := s.Llama3
 	if r == nil {
@@ -232,7 +232,7 @@ func (s Shape) ropeFactors() []float32 {
 	}
 	f := make([]float32, s.RopeDims/2)
 	for i := range f {
-		// within the original context
+		// rotations within the original context
 		turns := float64(r.Original) / (2 * math.Pi * math.Pow(s.RopeBase, 2*float64(i)/float64(s.RopeDims)))
 		blend := (turns - r.Low) / (r.High - r.Low)
 		f[i] = float32(1 / (float64((1-blend)/r.Factor) + blend))

@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Shape is everything about a model but its numbers.
+// Shape is everything about a model except its weights.
 type Shape struct {
 	Name    string
 	Arch    string // one of model.Architectures
@@ -31,16 +31,16 @@ type Shape struct {
 
 	Tied     bool // the output head is the embedding
 	Parallel bool // attention and MLP read the same input (gptneox)
-	Biases   bool // queries, keys and values have biases, where the architecture leaves it open
+	Biases   bool // queries, keys and values have biases, if the architecture leaves it open
 
 	Tokens Tokens
 
-	// Tune sets what the configuration has beyond the above: windows, scales, soft caps, a scaling
-	// of positions. May be nil.
+	// Tune sets the rest of the configuration: windows, scales, soft caps, a scaling of positions. It
+	// may be nil.
 	Tune func(c *model.Config)
 }
 
-// Config is the configuration.
+// Config returns the configuration.
 func (s Shape) Config() model.Config {
 	c := model.Config{Arch: s.Arch, Name: s.Name, Vocab: s.Vocab, Hidden: s.Hidden, Layers: s.Layers,
 		Heads: s.Heads, KVHeads: s.KVHeads,
@@ -53,7 +53,7 @@ func (s Shape) Config() model.Config {
 	return c
 }
 
-// Llama3Rope is the RoPE scaling of Llama 3.1 and later, in config.json's words.
+// Llama3Rope is the RoPE scaling of Llama 3.1 and later, in config.json's terms.
 type Llama3Rope struct {
 	Factor, Low, High float64
 	Original          int // context before scaling
@@ -67,11 +67,11 @@ const (
 	Llama3   Tokens = "llama-bpe" // byte-level BPE, split as Llama 3
 	Qwen2    Tokens = "qwen2"     // byte-level BPE, split as Qwen2
 	GPT2     Tokens = "gpt-2"     // byte-level BPE, split as GPT-2
-	minVocab        = 400         // the bytes, the specials and some merges
-	maxVocab        = 400_000     // what buildVocab's words suffice for
+	minVocab        = 400         // the bytes, the special tokens and some merges
+	maxVocab        = 400_000     // buildVocab's words suffice for this many
 )
 
-// Parameters is the number of weights, a tied head counted once.
+// Parameters is the number of weights; a tied head counts once.
 func (s Shape) Parameters() int64 {
 	var n int64
 	for _, t := range s.plan() {
@@ -82,7 +82,7 @@ func (s Shape) Parameters() int64 {
 	return n
 }
 
-// Validate reports what keeps the shape from being a model that both worlds load.
+// Validate returns an error if GGUF files or Hugging Face folders cannot hold a model of this shape.
 func (s Shape) Validate() error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("synth: shape %q: "+format, append([]any{s.Name}, args...)...)
@@ -133,7 +133,7 @@ func (s Shape) Validate() error {
 	return nil
 }
 
-// check is Validate, and that the matrices can be written as typ.
+// check is Validate, and also checks that the matrices can be written as typ.
 func (s Shape) check(typ tensor.Type) error {
 	if err := s.Validate(); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 // Shapes lists the named shapes, the tiny ones first.
 func Shapes() []Shape { return slices.Clone(shapes) }
 
-// Lookup finds a shape by its name, in either case.
+// Lookup finds a shape by its name, ignoring case.
 func Lookup(name string) (Shape, error) {
 	names := make([]string, len(shapes))
 	for i, s := range shapes {

@@ -16,24 +16,24 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Options says which numbers to write and how.
+// Options selects the numbers to write, and their type.
 type Options struct {
 	Type tensor.Type // of the matrices: one that tensor writes, or one of package codebook; vectors are F32 in GGUF
 	Seed uint64
 
-	// Repeat says that rows of a matrix repeat the first ones, so that a large model, which is only timed, is written
-	// in a moment.
+	// Repeat makes the rows of a matrix repeat its first ones, so that a large model that is only timed is written
+	// quickly.
 	Repeat bool
 
-	// Progress, if set, is called now and then with the bytes of tensor data written so far and in all.
+	// Progress, if set, is called from time to time with the bytes of tensor data written so far and the total.
 	Progress func(done, total int64)
 }
 
-// chunkElements is how many numbers a worker makes at a time: enough to be worth a handover, few
+// chunkElements is the number of values a worker makes at a time: enough to be worth the handover, few
 // enough that a small model keeps every worker busy.
 const chunkElements = 1 << 18
 
-// distinctRows is how many rows of a chunk differ where rows repeat.
+// distinctRows is the number of different rows in a chunk with repeated rows.
 const distinctRows = 4
 
 // chunk is a run of rows of one tensor, encoded.
@@ -41,13 +41,13 @@ type chunk struct {
 	t      *planned
 	typ    tensor.Type
 	r0, r1 int
-	repeat bool // its rows from distinctRows on
+	repeat bool // rows from distinctRows on repeat the first ones
 	data   []byte
 	err    error
 	ready  chan struct{}
 }
 
-// encoding is the type a tensor gets in a file of matrices of type typ.
+// encoding is the tensor's type in a file whose matrices have type typ.
 func (t *planned) encoding(typ tensor.Type) tensor.Type {
 	if (!t.matrix || t.plain) && !t.uniform {
 		return tensor.F32
@@ -57,27 +57,27 @@ func (t *planned) encoding(typ tensor.Type) tensor.Type {
 
 // size is the tensor's data in bytes.
 func (t *planned) size(typ tensor.Type) int64 {
-	row, _ := t.encoding(typ).Size(t.elements()) // check has seen to it
+	row, _ := t.encoding(typ).Size(t.elements()) // Shape.check excludes errors
 	return int64(row)
 }
 
-// maker makes tensors on all processors, ahead of whoever writes them. Memory holds a few chunks for
-// each processor, whatever the model's size.
+// maker makes tensors on all processors, ahead of the writer. Memory holds a few chunks per processor,
+// whatever the model's size.
 type maker struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
-	queue   chan *chunk // in file order; its length bounds what is made ahead
+	queue   chan *chunk // in file order; its length limits how far ahead chunks are made
 	buffers sync.Pool
 
 	seed  uint64
-	gguf  bool // whose order of rows
+	gguf  bool // rows are in GGUF's order, not Hugging Face's
 	done  int64
 	total int64
 	tell  func(done, total int64)
 }
 
-// start begins making ts, in order. The maker must be stopped.
+// start returns a maker that makes ts in order. The caller must stop it.
 func start(ctx context.Context, ts []planned, o Options, gguf bool) *maker {
 	workers := runtime.GOMAXPROCS(0)
 	m := &maker{queue: make(chan *chunk, 2*workers), seed: o.Seed, gguf: gguf, tell: o.Progress}
@@ -127,13 +127,13 @@ func (m *maker) cut(ts []planned, o Options, todo chan<- *chunk) {
 	}
 }
 
-// stop ends the making, finished or not, and waits for the workers.
+// stop stops the maker, finished or not, and waits for the workers.
 func (m *maker) stop() {
 	m.cancel()
 	m.wg.Wait()
 }
 
-// write writes a tensor's data. Tensors must be asked for in the order they were given.
+// write writes a tensor's data. Tensors must be written in the order in which start got them.
 func (m *maker) write(t *planned, out io.Writer) error {
 	for r := 0; r < t.rows; {
 		if err := m.ctx.Err(); err != nil {
@@ -170,7 +170,7 @@ func (m *maker) write(t *planned, out io.Writer) error {
 	return nil
 }
 
-// make fills and encodes the chunk, with f as room for its numbers.
+// make fills and encodes the chunk. It uses f as a buffer for the numbers, and returns it, possibly grown.
 func (c *chunk) make(f []float32, seed uint64, gguf bool) ([]float32, error) {
 	rows := c.r1 - c.r0
 	if c.repeat {
@@ -202,7 +202,7 @@ func (c *chunk) make(f []float32, seed uint64, gguf bool) ([]float32, error) {
 	return f, err
 }
 
-// blockScale returns what sets the scale of a block of a type that tensor does not write. ok: it is such a type.
+// blockScale returns the function that sets the scale of a block of t, and whether t is a type that tensor does not write.
 func blockScale(t tensor.Type) (set func(block []byte, d float32), ok bool) {
 	if code, ok := codebook.Named(t.String()); ok {
 		return code.SetScale, true
@@ -215,8 +215,8 @@ func blockScale(t tensor.Type) (set func(block []byte, d float32), ok bool) {
 	}, ok
 }
 
-// fillBlocks fills dst with blocks of a type that tensor does not write: of random bits, that the numbers in f choose,
-// and of numbers as large as those.
+// fillBlocks fills dst with blocks of a type that tensor does not write. Their bits are random, seeded by the numbers
+// in f, and they are scaled so that their values are as large as these numbers.
 func fillBlocks(t tensor.Type, setScale func([]byte, float32), f []float32, dst []byte) error {
 	elements, size := t.Block()
 	x := make([]float32, elements)

@@ -17,22 +17,22 @@ type vocab struct {
 	pieces []string
 	kinds  []int32
 	scores []float32   // SPM only
-	merges [][2]string // best first; of an SPM vocabulary, what tokenizer.json calls so
+	merges [][2]string // best first; for an SPM vocabulary, those of tokenizer.json
 
 	special       []string // the control tokens
 	bos, eos, eot int32    // −1 for none
 	addBOS        bool
-	template      string // of a chat; may be empty
+	template      string // chat template; may be empty
 }
 
-// byFrequency is how often English uses a letter, most often first: short words of often used letters come first.
+// byFrequency lists the letters by their frequency in English: short words of frequent letters come first.
 const byFrequency = "etaoinshrdlucmfwygpbvkxjqz"
 
-// buildVocab makes n pieces: single bytes, then all words of two letters, of three, of four, with and without a
-// space before them, until n is full. A word's merge joins the word less its last letter with that letter.
+// buildVocab makes n pieces: single bytes, then all words of two, three and four letters, with and without a space
+// before them, until there are n. A word's merge joins the word without its last letter with that letter.
 func buildVocab(kind Tokens, n int) (*vocab, error) {
 	v := &vocab{bos: -1, eos: -1, eot: -1}
-	space := "Ġ" // how byte-level BPE writes a space
+	space := "Ġ" // a space in byte-level BPE
 	if kind == SPM {
 		space = "▁"
 		v.spmBytes()
@@ -81,7 +81,7 @@ func buildVocab(kind Tokens, n int) (*vocab, error) {
 		v.eos = id
 		v.eot = id
 	}
-	if kind == SPM { // a piece's score says how early it is merged
+	if kind == SPM { // pieces with higher scores are merged earlier
 		v.scores = make([]float32, n)
 		for i := range v.scores {
 			if v.kinds[i] == normal {
@@ -97,7 +97,7 @@ func (v *vocab) add(piece string, kind int32) {
 	v.kinds = append(v.kinds, kind)
 }
 
-// spmBytes adds what every SentencePiece vocabulary of Llama's kind begins with, and the printable characters of ASCII.
+// spmBytes adds the pieces that every SentencePiece vocabulary of Llama's kind begins with, and ASCII's printable ones.
 func (v *vocab) spmBytes() {
 	v.add("<unk>", unknown)
 	v.add("<s>", control)
@@ -111,7 +111,7 @@ func (v *vocab) spmBytes() {
 	}
 }
 
-// words adds merged pieces until there are n. Words of one length come in the order of their rarest letter.
+// words adds merged pieces until there are n pieces. Words of one length are ordered by their rarest letter.
 func (v *vocab) words(space string, n int) {
 	for length := 1; length <= 4; length++ {
 		for rarest := range byFrequency {
@@ -124,11 +124,11 @@ func (v *vocab) words(space string, n int) {
 	}
 }
 
-// wordsOf adds the words of a length whose rarest letter is the given one, in the order of their spelling by
-// frequency. It reports false when there are n pieces.
+// wordsOf adds the words of a length whose rarest letter is the given one, ordered by the frequency of their letters.
+// It returns false once there are n pieces.
 func (v *vocab) wordsOf(prefix string, length, rarest, n int) bool {
 	if prefix == "" && length == 1 {
-		return len(v.pieces) < n // a letter is a byte, which is there already
+		return len(v.pieces) < n // a letter is a byte, which the vocabulary has already
 	}
 	at := make([]int, length) // the word's letters
 	word := make([]byte, length)
@@ -156,7 +156,7 @@ func (v *vocab) wordsOf(prefix string, length, rarest, n int) bool {
 	}
 }
 
-// byteRunes is GPT-2's alphabet: a printable rune for each byte, itself where it is printable.
+// byteRunes returns GPT-2's alphabet: a printable rune for each byte, the byte itself if it is printable.
 func byteRunes() []rune {
 	rs := make([]rune, 256)
 	next := rune(256)
@@ -171,7 +171,7 @@ func byteRunes() []rune {
 	return rs
 }
 
-// Templates of a chat, as the models of each kind are asked.
+// Chat templates for the models of each kind.
 const (
 	chatMLTemplate = `{% for message in messages %}<|im_start|>{{ message['role'] }}
 {{ message['content'] }}<|im_end|>

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// spread is the standard deviation of draw's integers: four uniform numbers of 16 bits.
+// spread is the standard deviation of draw's integers, which are sums of four uniform 16-bit numbers.
 var spread = math.Sqrt(4 * (65536.0*65536 - 1) / 12)
 
-// fill draws part of a tensor: rows [r0, r1) in GGUF's or Hugging Face's order, into dst.
+// fill draws part of a tensor into dst: rows [r0, r1) in GGUF's or Hugging Face's order.
 //
-// A number is mean + integer·scale with one rounding each, the integer exact, so that no machine
-// has a choice.
+// A number is mean + integer·scale. The integer is exact, and each operation rounds once, so the result
+// is the same on every machine.
 func (t *planned) fill(dst []float32, seed uint64, gguf bool, r0, r1 int) {
 	if t.fixed != nil {
 		copy(dst, t.fixed[r0:r1])
@@ -52,7 +52,7 @@ func (t *planned) fill(dst []float32, seed uint64, gguf bool, r0, r1 int) {
 				dst[i] = float32(math.Log(-float64(v)))
 			}
 		}
-		if !gguf && t.factors != nil { // which are powers of two
+		if !gguf && t.factors != nil { // powers of two, so division is exact
 			f := t.factors(r)
 			for i := range dst[:t.cols] {
 				dst[i] /= f[0] * f[1]
@@ -74,7 +74,7 @@ func fillRow(dst []float32, key uint64, mean, scale float32) {
 	}
 }
 
-// draw sums four numbers of 16 bits: close to normal, bounded by 3.5 standard deviations, exact in f32.
+// draw sums four 16-bit numbers: close to normal, bounded by 3.5 standard deviations, exact in f32.
 func draw(z uint64) int32 {
 	return int32(z&0xffff+z>>16&0xffff+z>>32&0xffff+z>>48) - 2*0xffff
 }
