@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
-// graniteHybrid is Granite 4 with layers of Mamba-2, without experts.
+// graniteHybrid is Granite 4 with Mamba-2 layers and without experts.
 var graniteHybrid = architecture{
 	name: "granitehybrid", modelType: "granitemoehybrid", class: "GraniteMoeHybridForCausalLM",
 	keys: func() ggufkeys.Rules {
@@ -53,7 +53,7 @@ var graniteHybrid = architecture{
 	check: checkGraniteHybrid,
 }
 
-// graniteHybridMoE is Granite 4 with layers of Mamba-2, and with experts beside an MLP that all rows have.
+// graniteHybridMoE is Granite 4 with Mamba-2 layers, and with experts in addition to an MLP that all rows use.
 var graniteHybridMoE = func() architecture {
 	a := graniteHybrid
 	a.keys.Obeyed = slices.Concat(a.keys.Obeyed, strings.Fields(expertKeys))
@@ -90,11 +90,11 @@ var graniteHybridMoE = func() architecture {
 	return a
 }()
 
-// graniteHybridLayer is the parts of a layer but its MLPs.
+// graniteHybridLayer is the parts of a layer except its MLPs.
 var graniteHybridLayer = slices.Concat([]part{attnNorm, ffnNorm}, mambaParts("mamba.", (*Config).recurrent),
 	only((*Config).attends, query, key, value, attnOutput))
 
-// hasRecurrent reports whether a folder lists a layer of Mamba-2.
+// hasRecurrent reports whether a folder lists a Mamba-2 layer.
 func hasRecurrent(h *hfConfig) bool {
 	return slices.ContainsFunc(h.LayerTypes, func(t string) bool { return t == "mamba" || t == "linear_attention" })
 }

@@ -1,6 +1,6 @@
-// The architectures: what grove knows of each is one value, in a file of its own (arch_*.go), which
-// says how its files are called, which keys and fields are obeyed, and of which tensors a layer is
-// made. docs/add-a-model.md walks through one.
+// The architectures: each is described by one value, in its own file (arch_*.go), which gives the
+// architecture's names in files, the keys and fields that are obeyed, and the tensors that a layer
+// consists of. docs/add-a-model.md walks through one.
 
 package model
 
@@ -15,94 +15,94 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// architecture is what grove knows of an architecture.
+// architecture describes an architecture.
 type architecture struct {
 	name      string // in GGUF files; several may share one
 	modelType string // in config.json
-	class     string // of transformers
+	class     string // in transformers
 
-	// images are further names, in GGUF files and in config.json, of models with images whose text model is this one.
-	// The positions of a text are the same in all three dimensions that these rotate by.
+	// images are other names, in GGUF files and in config.json, of models with images whose text model is this one.
+	// A text's positions are the same in all three dimensions of these models' rotation.
 	images string
 
-	keys     ggufkeys.Rules // of GGUF files, beside modelKeys
-	fields   string         // of config.json that are obeyed here, though not everywhere (folderRules)
-	defaults hfConfig       // transformers' values of fields that config.json lacks. Its hidden_act is the only one
+	keys     ggufkeys.Rules // keys of GGUF files, in addition to modelKeys
+	fields   string         // fields of config.json that are obeyed here, but not everywhere (folderRules)
+	defaults hfConfig       // transformers' values for fields that config.json lacks; hidden_act must be this one
 
 	prefix string // of a layer's tensors in folders
-	top    []part // the tensors of no layer
+	top    []part // the tensors outside layers
 	layer  []part // the tensors of a layer, in the order of a GGUF file
 
-	// biases are the parts, by GGUF's names, that may have a bias in a folder, by the field of
-	// config.json that gives it. Those of "" always have one.
+	// biases maps the field of config.json that gives a bias to the parts, by GGUF's names, that may have
+	// it in a folder. Those under "" always have one.
 	biases map[string]string
 
 	neighbours bool // GGUF files rotate dimensions (2i, 2i+1) together; folders, always (i, i+dims/2)
-	layerNorm  bool // LayerNorm with a bias; else RMSNorm
-	shifted    bool // folders have the weights of norms less 1
+	layerNorm  bool // LayerNorm with a bias; otherwise RMSNorm
+	shifted    bool // folders store the weights of norms minus 1
 	square     bool // files leave out the head dimension, which is Hidden/Heads
 
-	// rotated is the share of a head's dimensions that folders rotate, unless they say another. 0:
-	// always all.
+	// rotated is the share of a head's dimensions that folders rotate by default. 0 means always
+	// all.
 	rotated float64
 
-	// window is the rule of sliding windows where a file does not list the layers: every window-th
-	// layer has none. 0: files have no windows. 1: all layers have one.
+	// window is the rule for sliding windows if a file does not list the layers: every window-th layer
+	// has none. 0: files have no windows. 1: all layers have one.
 	window        int
-	attentionOnly bool // layer_types of folders names kinds of layers, of which attention alone is run
+	attentionOnly bool // layer_types in folders names kinds of layers; only attention is supported
 
-	// experts is the field of config.json that says how many experts a layer has. "": it has none.
+	// experts is the field of config.json with the number of experts per layer, or "" if there are none.
 	experts    string
-	softmaxAll bool // experts' weights are a softmax over all of them, else over those of a row
+	softmaxAll bool // experts' weights are a softmax over all of them, otherwise over those of a row
 
-	act nn.Activation // of MLPs with a gate, where hidden_act does not say it
+	act nn.Activation // of MLPs with a gate, if hidden_act does not determine it
 
 	interleaved  bool // with neighbours: folders too rotate dimensions (2i, 2i+1) together
-	eitherNorm   bool // GGUF files may have the key of LayerNorm's epsilon for that of RMSNorm's
+	eitherNorm   bool // GGUF files may have LayerNorm's key for the epsilon of RMSNorm
 	biasless     bool // with layerNorm: norms have no bias
-	varied       bool // keys of GGUF files may be lists with a number for each layer
+	varied       bool // keys of GGUF files may be lists with one number per layer
 	normedValues bool // values are normalised, without weights
-	normLast     bool // queries and keys are normalised after they were rotated
-	factored     bool // GGUF files have factors of frequencies, although dimensions (i, i+dims/2) rotate together
+	normLast     bool // queries and keys are normalised after rotation
+	factored     bool // GGUF files have frequency factors, although dimensions (i, i+dims/2) rotate together
 	ownRope      bool // readFields and writeFields translate the rotation
 
-	latent bool // latent attention: GGUF files have one head of keys, whose first dimensions are the values
+	latent bool // latent attention: GGUF files have one key head, whose first dimensions are the values
 
-	listed bool // config.json gives windows by "sliding_window" alone, without use_sliding_window
+	listed bool // config.json gives windows by "sliding_window" only, without use_sliding_window
 
-	// hybrid says that layers may be recurrent: those of a kind of this name in a folder's layer_types.
-	// GGUF files may have key/value heads by layer, which recurrent ones do not have. recurrent builds
-	// one, and its last product.
+	// hybrid: layers may be recurrent, namely those that a folder's layer_types lists with kind. GGUF
+	// files may list key/value heads by layer; recurrent layers have none. recurrent builds such a layer
+	// and its last product.
 	hybrid            bool
 	kind              string
 	heads             bool   // GGUF files have key/value heads by layer
-	attention         string // the kind of the others, where it is not full_attention
-	nested            string // the object of config.json that has the text model's fields; "": they stand alone
-	gated             bool   // attention's results are multiplied by σ of gates, which attn_q gives with the queries
-	parallelRecurrent bool   // every layer has a recurrent one beside its attention, which recurrent builds
-	alike             bool   // layers behind the model's (Config.Ahead) are of its kind, and draft
-	aheadTwo          bool   // and so are they here, but each is two, of attention and of experts, and folders alone have them
+	attention         string // the kind of the other layers, if it is not full_attention
+	nested            string // the object of config.json that has the text model's fields; "": the top level
+	gated             bool   // attention's output is multiplied by σ of gates, which attn_q computes with the queries
+	parallelRecurrent bool   // every layer has, in parallel to its attention, a recurrent part, which recurrent builds
+	alike             bool   // the layers after the model's (Config.Ahead) are of the same kind, and draft
+	aheadTwo          bool   // the same, but each is two, attention and experts, and only folders have them
 	recurrent         func(b *builder, name func(part string) string) (nn.Recurrent, nn.Linear)
 
-	// of says which folders are of this one, where several architectures have one modelType; nil: all others.
+	// of selects this architecture's folders if several share a modelType; nil selects all remaining ones.
 	of func(h *hfConfig) bool
 
-	// The following may be nil. They read what generic code does not, after it, and are inverse in
-	// pairs.
-	implied     func(c *Config) // before any key but sizes: what GGUF files need not say
-	local       func(c *Config) // the rotation of layers with a window, where it is another
+	// The following may be nil. They handle, after the generic code, what it does not, and each pair of
+	// functions is inverse.
+	implied     func(c *Config) // runs before all keys except sizes: sets what GGUF files may omit
+	local       func(c *Config) // sets the rotation of layers with a window, if it differs
 	readKeys    func(k *keys, c *Config)
 	writeKeys   func(c *Config, set func(key string, v any))
 	readFields  func(h *hfConfig, c *Config) error
 	writeFields func(c *Config, m map[string]any) error
-	check       func(c *Config) error // of what other engines assume of GGUF files
+	check       func(c *Config) error // what other engines assume about GGUF files
 }
 
-// architectures are those that grove runs. Of those with one name in GGUF files, the first is what
-// a file's architecture is called.
+// architectures are those that grove runs. If several share a name in GGUF files, the name stands for the
+// first of them.
 var architectures []*architecture
 
-func init() { // some of them look themselves up
+func init() { // not an initialiser, since some look themselves up
 	architectures = []*architecture{
 		&llama, &mistral, &mixtral, &mistral3, &qwen2, &mimo, &qwen3, &qwen3moe, &smollm3, &granite,
 		&graniteHybrid, &graniteHybridMoE, &granite4, &nemotronH, &nemotronHMoE, &falconH1,
@@ -124,7 +124,7 @@ func Architectures() (names []string) {
 	return names
 }
 
-// modelTypes are the names in config.json.
+// modelTypes returns the architectures' names in config.json.
 func modelTypes() (names []string) {
 	for _, a := range architectures {
 		names = append(names, a.modelType)
@@ -132,14 +132,14 @@ func modelTypes() (names []string) {
 	return names
 }
 
-// rmsKeys are keys of architectures with RMSNorm. Early files of Qwen 1.5 set
-// use_parallel_residual, although their layers are not parallel.
+// rmsKeys are the keys of architectures with RMSNorm. Early Qwen 1.5 files set use_parallel_residual,
+// although their layers are not parallel.
 var rmsKeys = ggufkeys.Rules{
 	Obeyed:  strings.Fields("attention.layer_norm_rms_epsilon"),
 	Ignored: strings.Fields("attention.layer_norm_epsilon use_parallel_residual"),
 }
 
-// poolingKey is the key of how the states of a text become its embedding: 0 leaves it open, 1 is their mean.
+// poolingKey says how the states of a text become its embedding: 0 leaves it open, 1 is their mean.
 const (
 	poolingKey = "pooling_type"
 	poolLast   = 3
@@ -152,8 +152,8 @@ func rmsAnd(obeyed string) ggufkeys.Rules {
 	return r
 }
 
-// modelKeys are the keys of every architecture, after its name and a dot. An ignored key repeats
-// what the tensors say, or matters only beside a value that is refused.
+// modelKeys are the keys of every architecture, without its name and a dot before them. An ignored key
+// repeats what the tensors say, or matters only with a value that is refused.
 var modelKeys = ggufkeys.Rules{
 	Obeyed: strings.Fields(`context_length embedding_length block_count feed_forward_length
 		attention.head_count attention.head_count_kv attention.key_length attention.value_length
@@ -179,8 +179,8 @@ var modelKeys = ggufkeys.Rules{
 	}),
 }
 
-// folderRules are fields of config.json that grove obeys in no architecture, or only where it lists
-// them. It obeys the fields of hfConfig. Other fields change no logits, or transformers does not
+// folderRules are fields of config.json that grove obeys in no architecture, or only in those that list
+// them. It obeys the fields of hfConfig. All other fields do not change logits, or transformers does not
 // read them for these architectures.
 var folderRules = ggufkeys.Rules{Neutral: neutral(map[string][]any{
 	`add_cross_attention alibi conv_bias is_encoder_decoder mamba_proj_bias projectors_bias rope_interleaved
@@ -196,7 +196,7 @@ var folderRules = ggufkeys.Rules{Neutral: neutral(map[string][]any{
 	"swiglu_limit":              {7},
 })}
 
-// neutral lists names with their values, where those of the same values stand together.
+// neutral maps each name to its values; together has names with the same values in one key.
 func neutral(together map[string][]any) map[string][]any {
 	rules := map[string][]any{}
 	for names, values := range together {
@@ -215,12 +215,12 @@ var ropeRules = ggufkeys.Rules{
 	Ignored: strings.Fields("finetuned max_position_embeddings"),
 }
 
-// obeys reports whether config.json gives the architecture a field that others do not have.
+// obeys reports whether field is one that config.json has for this architecture and not for all others.
 func (a *architecture) obeys(field string) bool {
 	return field == a.experts || slices.Contains(strings.Fields(a.fields), field)
 }
 
-// attentionKind is the kind of layers with attention in a folder's layer_types.
+// attentionKind is the kind of attention layers in a folder's layer_types.
 func (a *architecture) attentionKind() string { return cmp.Or(a.attention, "full_attention") }
 
 // Runs reports whether grove runs models of an architecture, by the name that GGUF files give it.
@@ -235,15 +235,15 @@ func (a *architecture) ofImages(name string) bool {
 	return slices.Contains(strings.Fields(a.images), name)
 }
 
-// withSections is the architecture for a config.json of such a model, which says how the dimensions are divided.
+// withSections returns the architecture for such a model's config.json, which also says how dimensions are divided.
 func (a *architecture) withSections() *architecture {
 	of := *a
 	of.fields += " mrope_section"
 	return &of
 }
 
-// arch is the model's architecture: of those of a name, the first with experts if the model has
-// some. It is nil where grove runs none of the name.
+// arch returns the model's architecture: of those with its name, the first with experts if the model has
+// some. It returns nil if grove runs none of this name.
 func (c *Config) arch() *architecture {
 	a := findArch(func(a *architecture) bool { return a.name == c.Arch && (a.experts != "") == (c.Experts > 0) })
 	if a == nil {
@@ -252,8 +252,8 @@ func (c *Config) arch() *architecture {
 	return a
 }
 
-// folderArch is the architecture of a folder for a model: of those of a name and with experts or
-// without, the one with windows if the model has some.
+// folderArch returns the architecture of a folder for the model: of those with its name that agree on
+// having experts, the one with windows if the model has some.
 func (c *Config) folderArch() *architecture {
 	is := c.arch()
 	for _, a := range architectures {
@@ -264,13 +264,13 @@ func (c *Config) folderArch() *architecture {
 	return is
 }
 
-// byModelType returns the architecture that config.json calls modelType, or nil: of two, the one
-// without experts.
+// byModelType returns the architecture that config.json calls modelType, or nil. If there are two, it
+// is the one without experts.
 func byModelType(modelType string) *architecture {
 	return findArch(func(a *architecture) bool { return a.modelType == modelType || a.ofImages(modelType) })
 }
 
-// arch is the architecture of a config.json, or nil.
+// arch returns the architecture of a config.json, or nil.
 func (h *hfConfig) arch() *architecture {
 	if h.MoE {
 		return findArch(func(a *architecture) bool { return a.modelType == h.ModelType && a.experts != "" })
@@ -287,8 +287,8 @@ func findArch(is func(a *architecture) bool) *architecture {
 	return nil
 }
 
-// biasField returns the field of config.json that gives a part its bias: "" where it always has
-// one. ok is false where transformers has none.
+// biasField returns the field of config.json that gives a part its bias, or "" if the part always has
+// one. ok is false if transformers has no bias there.
 func (a *architecture) biasField(part string) (field string, ok bool) {
 	for field, parts := range a.biases {
 		if slices.Contains(strings.Fields(parts), part) {
@@ -298,7 +298,7 @@ func (a *architecture) biasField(part string) (field string, ok bool) {
 	return "", false
 }
 
-// BiasField is biasField for the tensor that GGUF files of an architecture call name.bias.
+// BiasField is biasField for the tensor name.bias in an architecture's GGUF files.
 func BiasField(arch, name string) (field string, ok bool) {
 	a := archNamed(arch)
 	if a == nil {
@@ -308,7 +308,7 @@ func BiasField(arch, name string) (field string, ok bool) {
 	return a.biasField(part)
 }
 
-// folderBiases returns the biases that a folder may have, by its names, and their fields.
+// folderBiases maps the folder's names of the biases that it may have to their fields.
 func (a *architecture) folderBiases(c *Config) map[string]string {
 	fields := map[string]string{}
 	for _, field := range slices.Sorted(maps.Keys(a.biases)) {

@@ -11,8 +11,8 @@ import (
 
 // Config is the shape of a model.
 type Config struct {
-	Arch    string // as GGUF files call it: one of Architectures
-	Name    string // as the file calls itself; may be empty
+	Arch    string // its name in GGUF files: one of Architectures
+	Name    string // the name that the file gives itself; may be empty
 	Vocab   int    // rows of the embedding
 	Hidden  int    // width of the residual stream
 	Layers  int
@@ -26,88 +26,88 @@ type Config struct {
 	Rope     RopeConfig
 	Parallel bool // attention and MLP read the same input (GPT-NeoX)
 	Tied     bool // the output head is the embedding
-	PoolLast bool // an embedding is the state of the last token, and not the mean of all tokens'
+	PoolLast bool // an embedding is the last token's state, not the mean over all tokens
 
-	Experts   int  // of a layer; 0: it has one MLP
-	Used      int  // experts of a row
-	ExpertFFN int  // width of an expert, where layers have MLPs too; else 0
-	SharedFFN int  // width of the experts that all rows have, together; 0: there are none
-	Dense     int  // so many layers, the first ones, have an MLP in place of experts
-	HeadNorms bool // queries and keys have norms, where the architecture leaves it open
+	Experts   int  // per layer; 0: one MLP instead
+	Used      int  // experts per row
+	ExpertFFN int  // width of an expert, if some layers have MLPs; else 0
+	SharedFFN int  // total width of the experts that all rows use; 0: none
+	Dense     int  // how many of the first layers have an MLP in place of experts
+	HeadNorms bool // queries and keys have norms, if the architecture leaves it open
 	Rule      nn.Rule
 
-	// Window is how many positions a row of a layer with a window sees, its own included; Windowed
-	// says which layers have one, of those that it lists. LocalRope is the rotation of theirs where
+	// Window is the number of positions, including its own, that a row sees in a layer with a window.
+	// Windowed says which layers have one; it may list fewer than all. LocalRope is their rotation, if
 	// it differs.
 	Window    int
 	Windowed  []bool
 	LocalRope *RopeConfig
-	NoRope    []bool // the layers, of those that it lists, that do not rotate positions in
+	NoRope    []bool // which layers do not rotate positions in; may list fewer than all
 
-	// LocalKVHeads and LocalHeadDim are KVHeads and HeadDim of layers with a window, where they differ;
+	// LocalKVHeads and LocalHeadDim are KVHeads and HeadDim of layers with a window, if they differ,
 	// else 0.
 	LocalKVHeads, LocalHeadDim int
 
-	// Sharing is how many layers, the last ones, have no keys and values of their own: they read those
-	// of the last layer before them that has a window, or has none, as they do. WideSharing: their MLPs
-	// are twice as wide.
+	// Sharing is how many of the last layers have no keys and values of their own: each reads those of
+	// the last layer before them that, like itself, has or has no window. WideSharing: their MLPs are
+	// twice as wide.
 	Sharing     int
 	WideSharing bool
 
 	Latent LatentConfig // of multi-head latent attention
-	// Borrows says that no layer has keys and values of its own: they are the layers of a head that
-	// read those of its target (BorrowedFrom).
+	// Borrows says that no layer has keys and values of its own: the layers belong to a head, and read
+	// those of its target (BorrowedFrom).
 	Borrows bool
 
-	// XIELU are the numbers of the activation of each layer's MLP, where it has some: alpha_p, alpha_n, beta and
-	// eps. Layers that are not listed have the first one's.
+	// XIELU holds the activation parameters of each layer's MLP, if it has some: alpha_p, alpha_n, beta and eps.
+	// Layers that are not listed use the first layer's.
 	XIELU [][4]float32
 
 	KeyValues bool // values of layers without a window are their keys before norm and rotation
-	PerLayer  int  // numbers that a table has of a token for each layer; 0: there is none
-	// Recurrent are the layers, of those that it lists, that are recurrent and have no attention.
+	PerLayer  int  // a table's numbers per token for each layer; 0: no table
+	// Recurrent says which layers are recurrent and have no attention; it may list fewer than all.
 	// Kernel is the length of their convolutions.
 	Recurrent []bool
 	Kernel    int
-	Delta     DeltaConfig // of layers of gated DeltaNet
-	Mamba     MambaConfig // of layers of Mamba-2
+	Delta     DeltaConfig // of gated DeltaNet layers
+	Mamba     MambaConfig // of Mamba-2 layers
 
-	// Bare are, where layers have one half, those that have an MLP, or experts, and nothing before it;
-	// others have no MLP. nil: layers have both halves.
+	// Bare is for models whose layers have only one half: it says which have an MLP, or experts, and
+	// nothing before it; the others have no MLP. nil: layers have both halves.
 	Bare []bool
 
-	// Narrow is the width of what experts read and make, where it is another than Hidden; else 0.
+	// Narrow is the width of experts' inputs and outputs, if it is not Hidden; else 0.
 	Narrow int
 
-	// Numbers that are 0 change nothing.
+	// A value of 0 changes nothing.
 	AttnScale     float64 // of attention scores, in place of 1/√HeadDim
 	AttnCap       float64 // soft cap of attention scores
 	LogitCap      float64 // soft cap of logits
 	EmbedScale    float64 // multiplies embeddings
-	ResidualScale float64 // multiplies what each half of a layer adds
+	ResidualScale float64 // multiplies the output of each half of a layer
 	LogitScale    float64 // divides logits
 	Temper        nn.Temper
 
 	Scales *FolderScales // of a folder of Falcon-H1; nil: none
 
-	// Folder is the model_type of the folder that the configuration was read from, where its
-	// tensors have other names than those of Arch; else empty.
+	// Folder is the model_type of the folder that the configuration was read from, if its tensors have
+	// names other than those of Arch; else empty.
 	Folder string
 
-	// Ahead is how many layers the files have behind those of the model. Such a layer was trained
-	// to predict a token further, for drafting (multi-token prediction), and is no part of the model.
+	// Ahead is how many layers the files have after those of the model. Such a layer was trained to
+	// predict one token further, for drafting (multi-token prediction), and is not part of the model.
 	Ahead int
 
-	Padded int64 // of the parameters, how many are padding (Options.Pad)
+	Padded int64 // how many of the parameters are padding (Options.Pad)
 }
 
-// DeltaConfig is the shape of layers of gated DeltaNet.
+// DeltaConfig is the shape of gated DeltaNet layers.
 type DeltaConfig struct {
 	KeyHeads, ValueHeads int // KeyHeads divides ValueHeads
 	KeyDim, ValueDim     int
 
 	// Grouped: neighbouring value heads share a key head, as in all folders and in GGUF files of Qwen 3 Next;
-	// else those that are KeyHeads apart do.
+	// otherwise value heads that are KeyHeads apart do.
 	Grouped bool
 }
 
@@ -128,24 +128,24 @@ func (d *DeltaConfig) validate() error {
 	return nil
 }
 
-// RopeConfig says how positions are rotated in.
+// RopeConfig describes how positions are rotated in.
 type RopeConfig struct {
 	Base       float64
 	Dims       int       // rotated dimensions of a head, from its start
-	Neighbours bool      // pairs are (2i, 2i+1), as in GGUF files of the llama family; else (i, i+Dims/2)
+	Neighbours bool      // pairs are (2i, 2i+1), as in the llama family's GGUF files; else (i, i+Dims/2)
 	Factors    []float32 // divide the frequency of each pair (Llama 3's scaling); nil for none
 	Scale      float64   // divides every position (linear scaling, YaRN); 1 for none
-	Attn       float64   // multiplies what is rotated; 0 for 1
+	Attn       float64   // multiplies the rotated vectors; 0 for 1
 	Yarn       *Yarn     // nil for none
 
-	// Long and Short are what Factors are to be where the context is longer than Original, or not
+	// Long replaces Factors if the context is longer than Original, and Short if it is not
 	// (longrope).
 	Long, Short []float32
 	Original    int // the context that the model was first trained with
 }
 
-// Limits on what a file may claim, far above any real model, so that a hostile one cannot
-// make us size buffers by its word.
+// Limits on the sizes that a file may claim, far above any real model, so that a hostile file cannot make
+// grove allocate buffers of arbitrary size.
 const (
 	maxWidth   = 1 << 20
 	maxLayers  = 1 << 12
@@ -154,7 +154,7 @@ const (
 	maxExperts = 1 << 12
 )
 
-// Validate checks that the numbers make a model.
+// Validate checks that the numbers describe a possible model.
 func (c *Config) Validate() error {
 	for _, f := range []struct {
 		what      string
@@ -220,15 +220,15 @@ func (c *Config) Validate() error {
 	return errors.Join(c.validateLayers(), c.Rope.validate())
 }
 
-// Imply sets what the architecture implies, as files of it need not say it.
+// Imply sets the values that the architecture implies, which its files may omit.
 func (c *Config) Imply() {
 	if a := c.arch(); a != nil && a.implied != nil {
 		a.implied(c)
 	}
 }
 
-// SetWindow gives the layers that have a sliding window by the architecture's rule one of n
-// positions.
+// SetWindow gives a sliding window of n positions to the layers that have one by the architecture's
+// rule.
 func (c *Config) SetWindow(n int) {
 	a := c.arch()
 	c.Window = n
@@ -239,8 +239,8 @@ func (c *Config) SetWindow(n int) {
 	}
 }
 
-// CheckFiles returns an error where files of the architecture, as other engines read them, cannot
-// say what the configuration says.
+// CheckFiles returns an error if the architecture's files, as other engines read them, cannot express the
+// configuration.
 func (c *Config) CheckFiles() error {
 	a := c.arch()
 	square := c.Heads*c.HeadDim == c.Hidden
@@ -278,10 +278,10 @@ func (c *Config) recurrent(i int) bool { return i < len(c.Recurrent) && c.Recurr
 // attends reports whether layer i has attention.
 func (c *Config) attends(i int) bool { return !c.recurrent(i) && !c.bare(i) }
 
-// bare reports whether layer i has an MLP, or experts, alone.
+// bare reports whether layer i has only an MLP, or experts.
 func (c *Config) bare(i int) bool { return i < len(c.Bare) && c.Bare[i] }
 
-// attendsSomewhere reports whether a layer has attention.
+// attendsSomewhere reports whether any layer has attention.
 func (c *Config) attendsSomewhere() bool {
 	for i := range c.Layers {
 		if c.attends(i) {
