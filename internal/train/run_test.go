@@ -348,9 +348,9 @@ func TestTeacherOfItself(t *testing.T) {
 	}
 }
 
-// Whether a checkpoint can be gone on with is for the fingerprint of its recipe to say, which is
-// one of names and order of fields: a change of these turns all runs away that were stopped before
-// it.
+// A run continues from a checkpoint only if the recipe's fingerprint is the same. It
+// covers the names and the order of fields: changing these makes all runs that were
+// stopped before unable to continue.
 func TestFingerprintStays(t *testing.T) {
 	r := tinyRecipe(Shape{Vocab: 300, Hidden: 32}, 9)
 	if got := Fingerprint(&r); got != "e6e6b766a28a37ad" {

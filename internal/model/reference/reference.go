@@ -1,5 +1,5 @@
-// Package reference computes the logits of Llama, Qwen2 and Qwen3 models with plain loops, for readers
-// and for comparison.
+// Package reference computes the logits of Llama, Qwen2 and Qwen3 models with plain loops, for
+// readers and for comparison.
 //
 // Input: a GGUF file and a text as tokens. Output: logits. There are no caches, batches, kernels or
 // threads: each position of a text is computed from scratch, in float64, in the order in which the
@@ -126,8 +126,8 @@ func (m *Model) Logits(tokens []int32) (logits [][]float64) {
 	return logits
 }
 
-// attend returns softmax(q·k/√headDim)·v for each head, over all positions given. Several query heads
-// share one key/value head.
+// attend returns softmax(q·k/√headDim)·v for each head, over all positions given. Several query
+// heads share one key/value head.
 func (m *Model) attend(q []float64, keys, values [][]float64) []float64 {
 	out := make([]float64, len(q))
 	for head := range m.heads {

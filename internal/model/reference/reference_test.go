@@ -17,8 +17,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// compare wants the log-probabilities of package model, which computes in float32, within most of
-// the reference's, for every token after every position.
+// compare checks that the log-probabilities of package model, which computes in float32, differ by
+// at most most from the reference's, for every token after every position.
 func compare(t *testing.T, path string, tokens []int32, most float64) {
 	t.Helper()
 	f, err := gguf.Open(path)
@@ -68,7 +68,7 @@ func logSum(x []float64) float64 {
 	return largest + math.Log(sum)
 }
 
-// Models of random weights have the reference's logits.
+// Models with random weights have the reference's logits.
 func TestRandomModels(t *testing.T) {
 	for _, name := range []string{"tiny-llama2", "tiny-llama3", "tiny-qwen2", "tiny-qwen3"} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestRandomModels(t *testing.T) {
 	}
 }
 
-// So has a trained one.
+// A trained model has them too.
 func TestTrainedModel(t *testing.T) {
 	path := filepath.Join(os.Getenv("GROVE_DATA"), "models/go-7m/go-7m-f32.gguf")
 	if _, err := os.Stat(path); err != nil {
@@ -99,7 +99,7 @@ func TestTrainedModel(t *testing.T) {
 	compare(t, path, []int32{1, 17, 256, 300, 4096, 8000, 5, 5, 5, 77, 1024, 99}, 1e-4)
 }
 
-// A model that the reference does not compute is refused by its name.
+// A model that the reference does not support is refused by its name.
 func TestOtherModels(t *testing.T) {
 	shape, err := synth.Lookup("tiny-gptneox")
 	if err != nil {

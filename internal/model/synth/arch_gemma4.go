@@ -62,8 +62,8 @@ var gemma4 = family{
 	random: drawGemma4,
 }
 
-// drawGemma4 draws layers with and without a window, which differ in their heads, layers that read other layers' keys
-// and values, and experts or tables.
+// drawGemma4 draws layers with and without a window, which differ in their heads, layers that read
+// other layers' keys and values, and experts or tables.
 func drawGemma4(d *drawing) {
 	s := d.s
 	windowed := make([]bool, s.Layers)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// folderPlan returns a plan's tensors as folders have them: one tensor per expert, or gate and up in
-// one tensor.
+// folderPlan returns a plan's tensors as folders have them: one tensor per expert, or
+// gate and up in one tensor.
 func folderPlan(plan []planned) (list []planned) {
 	for i := range plan {
 		t := &plan[i]
@@ -57,8 +57,8 @@ func other(plan []planned, t *planned) *planned {
 	return nil
 }
 
-// parameter returns a tensor of experts that is a bare parameter in transformers, not part of a module: a
-// matrix is transposed, and the outputs of two halves alternate.
+// parameter returns a tensor of experts that is a bare parameter in transformers, not part of a
+// module: a matrix is transposed, and the outputs of two halves alternate.
 func parameter(t, second *planned) planned {
 	x := *t
 	halves := []*planned{t}

@@ -76,10 +76,10 @@ func Small() (list []Shape) {
 	return list
 }
 
-// Random draws a shape of an architecture that is small enough for thousands of passes a second. Its widths are, where
-// the type allows it, not multiples of panels and vectors, and it varies everything that the architecture leaves open:
-// windows, scales, soft caps, experts, recurrent layers. It has at most layers layers, if the architecture allows so
-// few; 0 means any number.
+// Random draws a shape of an architecture that is small enough for thousands of passes a second.
+// Its widths are, where the type allows it, not multiples of panels and vectors, and it varies
+// everything that the architecture leaves open: windows, scales, soft caps, experts, recurrent
+// layers. It has at most layers layers, if the architecture allows so few; 0 means any number.
 func Random(rng *rand.Rand, arch string, typ tensor.Type, layers int) Shape {
 	f := familyOf(arch)
 	s := Shape{

@@ -15,8 +15,8 @@ import (
 )
 
 // WriteHF writes the shape's model for a seed as a Hugging Face folder: config.json,
-// model.safetensors, tokenizer.json and tokenizer_config.json. In F32 it computes the same function as
-// Write's file for the same seed. The type is F32, F16 or BF16, and applies to vectors too.
+// model.safetensors, tokenizer.json and tokenizer_config.json. In F32 it computes the same function
+// as Write's file for the same seed. The type is F32, F16 or BF16, and applies to vectors too.
 func WriteHF(ctx context.Context, dir string, s Shape, o Options) error {
 	if n, _ := o.Type.Block(); n > 1 {
 		return fmt.Errorf("synth: %v has no place in a safetensors file: use F32, F16 or BF16", o.Type)

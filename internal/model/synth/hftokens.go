@@ -74,9 +74,9 @@ func sequence(field string, parts ...object) object {
 	return object{"type": "Sequence", field: parts}
 }
 
-// allMerges lists every pair of pieces that joins to a piece. SentencePiece merges the two neighbours
-// that join to the piece with the best score; tokenizer.json expresses this as merges in the order of
-// these scores.
+// allMerges lists every pair of pieces that joins to a piece. SentencePiece merges the two
+// neighbours that join to the piece with the best score; tokenizer.json expresses this as merges
+// in the order of these scores.
 func (v *vocab) allMerges(ids map[string]int32) [][2]string {
 	type merge struct {
 		made, left, right int32

@@ -62,10 +62,10 @@ func (t *planned) shape() []int {
 
 // plan lists the tensors in file order, with the distribution of each.
 //
-// Every block's output gets a standard deviation of about 1/√(2·Layers), so that the residual stream
-// ends near 1 and each of the 2·Layers blocks contributes equally. The embedding starts at 0.6/√Hidden,
-// so that a tied head sees little of the token just read; otherwise greedy text would repeat that token
-// forever.
+// Every block's output gets a standard deviation of about 1/√(2·Layers), so that the residual
+// stream ends near 1 and each of the 2·Layers blocks contributes equally. The embedding starts at
+// 0.6/√Hidden, so that a tied head sees little of the token just read; otherwise greedy text
+// would repeat that token forever.
 func (s Shape) plan() []planned {
 	c := s.Config()
 	h, q := s.Hidden, s.Heads*s.HeadDim
@@ -222,9 +222,9 @@ func (s Shape) factors() (ts []planned) {
 	return ts
 }
 
-// ropeFactors returns the divisors of rotation frequencies that llama.cpp reads in place of Llama 3's
-// scaling: wavelengths that are short relative to the original context are kept, long ones are slowed
-// by the whole factor, and those between by a blend.
+// ropeFactors returns the divisors of rotation frequencies that llama.cpp reads in place of Llama
+// 3's scaling: wavelengths that are short relative to the original context are kept, long ones are
+// slowed by the whole factor, and those between by a blend.
 func (s Shape) ropeFactors() []float32 {
 	r := s.Llama3
 	if r == nil {

@@ -35,8 +35,8 @@ type Shape struct {
 
 	Tokens Tokens
 
-	// Tune sets the rest of the configuration: windows, scales, soft caps, a scaling of positions. It
-	// may be nil.
+	// Tune sets the rest of the configuration: windows, scales, soft caps, a scaling
+	// of positions. It may be nil.
 	Tune func(c *model.Config)
 }
 

@@ -21,16 +21,16 @@ type Options struct {
 	Type tensor.Type // of the matrices: one that tensor writes, or one of package codebook; vectors are F32 in GGUF
 	Seed uint64
 
-	// Repeat makes the rows of a matrix repeat its first ones, so that a large model that is only timed is written
-	// quickly.
+	// Repeat makes the rows of a matrix repeat its first ones, so that a large model that is
+	// only timed is written quickly.
 	Repeat bool
 
 	// Progress, if set, is called from time to time with the bytes of tensor data written so far and the total.
 	Progress func(done, total int64)
 }
 
-// chunkElements is the number of values a worker makes at a time: enough to be worth the handover, few
-// enough that a small model keeps every worker busy.
+// chunkElements is the number of values a worker makes at a time: enough to be worth the handover,
+// few enough that a small model keeps every worker busy.
 const chunkElements = 1 << 18
 
 // distinctRows is the number of different rows in a chunk with repeated rows.
@@ -61,8 +61,8 @@ func (t *planned) size(typ tensor.Type) int64 {
 	return int64(row)
 }
 
-// maker makes tensors on all processors, ahead of the writer. Memory holds a few chunks per processor,
-// whatever the model's size.
+// maker makes tensors on all processors, ahead of the writer. Memory holds a few chunks per
+// processor, whatever the model's size.
 type maker struct {
 	ctx     context.Context
 	cancel  context.CancelFunc

@@ -19,12 +19,12 @@ import (
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/testing/cases"
-	_ "github.com/grovellm/grove/internal/testing/testfile" // no waiting for the disk
+	_ "github.com/grovellm/grove/internal/testing/testfile" // does not wait for the disk
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
 )
 
-// tiny lists the shapes small enough to write in a test.
+// tiny lists the shapes that are small enough to write in a test.
 var tiny = sync.OnceValue(func() (list []Shape) {
 	for _, s := range Shapes() {
 		if s.Parameters() < 5e6 {
@@ -34,10 +34,10 @@ var tiny = sync.OnceValue(func() (list []Shape) {
 	return list
 })
 
-// exactFiles has what exact has written, by name.
+// exactFiles holds the files that exact has written, by name.
 var exactFiles = map[string]*gguf.File{}
 
-// exact is the F32 file of a named shape, of seed 1. It is written once.
+// exact returns the F32 file of a named shape for seed 1. It is written once.
 func exact(t testing.TB, s Shape) *gguf.File {
 	t.Helper()
 	if f := exactFiles[s.Name]; f != nil {
@@ -88,7 +88,7 @@ func get(t testing.TB, f interface {
 	return x
 }
 
-// writable are the types that a shape is written in. Some have rows that are no whole blocks of Q8_0.
+// writable lists the types that a shape is written in. Some shapes have rows that are not whole blocks of Q8_0.
 func writable(s Shape) []tensor.Type {
 	types := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16}
 	if !slices.Contains([]string{"tiny-gemma4", "tiny-gemma4-experts", "tiny-glm4moe", "tiny-deepseek2", "tiny-glm4lite"},
@@ -98,7 +98,7 @@ func writable(s Shape) []tensor.Type {
 	return types
 }
 
-// The counts are those of the published models, a tied head counted once.
+// The parameter counts are those of the published models; a tied head counts once.
 func TestNamedShapes(t *testing.T) {
 	published := map[string]int64{
 		"qwen3-0.6b": 596_049_920, "qwen2.5-0.5b": 494_032_768, "llama-3.2-1b": 1_235_814_400, "tinyllama-1.1b": 1_100_048_384,
@@ -152,7 +152,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// The numbers must not depend on the machine: other engines' results for them are kept in golden files.
+// The numbers must not depend on the machine: golden files have other engines' results for them.
 func TestNumbersStayTheSame(t *testing.T) {
 	want := map[string]string{
 		"tiny-llama2":                 "9286c67032279600",
@@ -243,7 +243,7 @@ func TestThreadsDoNotMatter(t *testing.T) {
 	}
 }
 
-// A seed's F16, BF16 and Q8_0 files are its F32 file rounded, and another seed's numbers are others.
+// A seed's F16, BF16 and Q8_0 files are its F32 file, rounded. Another seed has other numbers.
 func TestTypesRoundTheSameNumbers(t *testing.T) {
 	for _, s := range tiny() {
 		exact := exact(t, s)
@@ -275,11 +275,11 @@ func TestTypesRoundTheSameNumbers(t *testing.T) {
 	}
 }
 
-// folderTensor is a planned tensor of a folder: experts, which have tensors of their own or share one
-// with others, are brought together.
+// folderTensor returns a planned tensor of a folder. It joins experts, which have their own
+// tensors or share one with others.
 func folderTensor(t *testing.T, f *safetensors.File, p planned) tensor.Tensor {
 	t.Helper()
-	if p.mixed != nil { // of each key head queries, keys, values, gates
+	if p.mixed != nil { // for each key head: queries, keys, values, gates
 		return unmixed(get(t, f, p.hf), p, []int{32, 32, 96, 96})
 	}
 	if p.experts == 0 && p.half == 0 {
@@ -310,7 +310,7 @@ func folderTensor(t *testing.T, f *safetensors.File, p planned) tensor.Tensor {
 			}
 			continue
 		}
-		if p.param { // inputs × outputs, of gate and up in turn
+		if p.param { // inputs × outputs, alternating between gate and up
 			n, first := 1+min(p.half, 1), max(p.half-1, 0)
 			outputs, size := p.rows/p.experts*n, len(x)/p.cols/(p.rows/p.experts*n)
 			for r := first; r < outputs; r += n {
@@ -331,7 +331,7 @@ func folderTensor(t *testing.T, f *safetensors.File, p planned) tensor.Tensor {
 	return all
 }
 
-// unmixed is a part of a tensor that has so many rows of queries, keys, values and gates for each of two heads.
+// unmixed returns a part of a tensor that has, for each of two heads, rows of queries, keys, values and gates.
 func unmixed(x tensor.Tensor, p planned, rows []int) tensor.Tensor {
 	part := tensor.Tensor{Type: x.Type, Shape: p.shape()}
 	row, at := len(x.Data)/x.Shape[0], 0
@@ -347,8 +347,8 @@ func unmixed(x tensor.Tensor, p planned, rows []int) tensor.Tensor {
 	return part
 }
 
-// tile brings value heads of a folder's tensor into the order of GGUF files: those of one key head are
-// neighbours in folders alone.
+// tile reorders the value heads of a folder's tensor as in GGUF files: only in folders are those
+// of one key head neighbours.
 func tile(s *Shape, p planned, x *tensor.Tensor) {
 	if !familyOf(s.Arch).tiled {
 		return
@@ -383,8 +383,8 @@ func tile(s *Shape, p planned, x *tensor.Tensor) {
 	x.Data = data
 }
 
-// Both files hold the same rows: where the two worlds order them differently, as their converters say
-// (reshape to the left form's axes, swap two, flatten).
+// Both files hold the same rows. Where the two formats order them differently, the order is the one
+// of their converters (reshape to the left form's axes, swap two, flatten).
 func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
 	for _, s := range tiny() {
 		f, dir := exact(t, s), filepath.Join(t.TempDir(), "hf")
@@ -433,7 +433,7 @@ func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
 				}
 				continue
 			}
-			if p.shift != 0 { // weights of norms less 1
+			if p.shift != 0 { // weights of norms minus 1
 				x, err1 := a.Float32s()
 				y, err2 := b.Float32s()
 				for i := range x {
@@ -444,7 +444,7 @@ func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
 				}
 				continue
 			}
-			if p.factors != nil { // which GGUF files have in their numbers
+			if p.factors != nil { // GGUF files have them multiplied in
 				x, err1 := a.Float32s()
 				y, err2 := b.Float32s()
 				for i := range x {
@@ -483,14 +483,14 @@ func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
 				}
 			}
 		}
-		n += 4 * len(s.Config().XIELU) // numbers of activations, which GGUF files have as keys
+		n += 4 * len(s.Config().XIELU) // activation parameters, which are keys in GGUF files
 		if n != len(hf.Tensors) {
 			t.Errorf("%s: %d tensors in the folder, want %d", s.Name, len(hf.Tensors), n)
 		}
 	}
 }
 
-// The numbers have the mean and the spread they are planned with, and neighbours do not depend on each other.
+// The numbers have the planned mean and standard deviation, and neighbours are independent.
 func TestDistribution(t *testing.T) {
 	s, _ := Lookup("tiny-gptneox")
 	for _, p := range s.plan() {
@@ -548,7 +548,7 @@ func TestCancelLeavesNothing(t *testing.T) {
 	}
 }
 
-// Any shape is either refused or written whole, in any type.
+// Every shape is either refused or written completely, in every type.
 func TestAnyShape(t *testing.T) {
 	dir := t.TempDir()
 	cases.Check(t, 30, func(t *rapid.T) {

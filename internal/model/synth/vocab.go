@@ -28,8 +28,8 @@ type vocab struct {
 // byFrequency lists the letters by their frequency in English: short words of frequent letters come first.
 const byFrequency = "etaoinshrdlucmfwygpbvkxjqz"
 
-// buildVocab makes n pieces: single bytes, then all words of two, three and four letters, with and without a space
-// before them, until there are n. A word's merge joins the word without its last letter with that letter.
+// buildVocab makes n pieces: single bytes, then all words of two, three and four letters, with and without a
+// space before them, until there are n. A word's merge joins the word without its last letter with that letter.
 func buildVocab(kind Tokens, n int) (*vocab, error) {
 	v := &vocab{bos: -1, eos: -1, eot: -1}
 	space := "Ġ" // a space in byte-level BPE
@@ -124,8 +124,8 @@ func (v *vocab) words(space string, n int) {
 	}
 }
 
-// wordsOf adds the words of a length whose rarest letter is the given one, ordered by the frequency of their letters.
-// It returns false once there are n pieces.
+// wordsOf adds the words of a length whose rarest letter is the given one, ordered by the frequency
+// of their letters. It returns false once there are n pieces.
 func (v *vocab) wordsOf(prefix string, length, rarest, n int) bool {
 	if prefix == "" && length == 1 {
 		return len(v.pieces) < n // a letter is a byte, which the vocabulary has already

@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// What llama.cpp's llama-tokenize makes of the sentence with these files.
+// The results of llama.cpp's llama-tokenize for the sentence with these files.
 const sentence = "The theatre's notes, 1234 times: héllo 世界"
 
 var llamaCpp = map[string][]int32{
@@ -24,7 +24,7 @@ var llamaCpp = map[string][]int32{
 		195, 169, 108, 516, 32, 228, 184, 150, 231, 149, 140},
 }
 
-// Both files' tokenizers agree with each other, with llama.cpp, and lose nothing.
+// Both files' tokenizers agree with each other and with llama.cpp, and lose nothing.
 func TestTokenizers(t *testing.T) {
 	texts := []string{sentence, "", " ", "  two  spaces\n\n and\ttabs ", "a", "int main() { return 0; }",
 		strings.Repeat("the rest of the street ", 40), "\x00\xff"}
@@ -67,7 +67,7 @@ func TestVocabularies(t *testing.T) {
 	for _, kind := range []Tokens{SPM, Llama3, Qwen2, GPT2} {
 		for _, n := range []int{minVocab, 401, 777, 32000, 151936, maxVocab} {
 			if n > 1000 && (testing.Short() || n > 32000 && kind != SPM && kind != Qwen2) {
-				continue // the words of all kinds are made by one function
+				continue // one function makes the words of all kinds
 			}
 			v, err := buildVocab(kind, n)
 			if err != nil {

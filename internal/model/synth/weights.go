@@ -10,8 +10,8 @@ var spread = math.Sqrt(4 * (65536.0*65536 - 1) / 12)
 
 // fill draws part of a tensor into dst: rows [r0, r1) in GGUF's or Hugging Face's order.
 //
-// A number is mean + integer·scale. The integer is exact, and each operation rounds once, so the result
-// is the same on every machine.
+// A number is mean + integer·scale. The integer is exact, and each operation rounds once, so the
+// result is the same on every machine.
 func (t *planned) fill(dst []float32, seed uint64, gguf bool, r0, r1 int) {
 	if t.fixed != nil {
 		copy(dst, t.fixed[r0:r1])

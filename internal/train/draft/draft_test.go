@@ -25,7 +25,7 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// tiny is a recipe for the tiny target.
+// tiny returns a recipe for the tiny target.
 func tiny(steps int) Recipe {
 	shape := traintest.Shape()
 	c := shape.Config()
@@ -270,7 +270,7 @@ func learns(t *testing.T, name string, m *model.Model) {
 	}
 }
 
-// A recipe that cannot be followed to its end is refused before anything is done.
+// A recipe that cannot be completed is refused before anything is done.
 func TestRecipeRefuses(t *testing.T) {
 	j := train.Job{Target: traintest.Target(t, 3), Vocabulary: "target.gguf"}
 	traintest.Refuses(t, func() Recipe { return tiny(40) }, func(r *Recipe) error { return r.Prepare(&j) },
@@ -318,8 +318,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A checkpoint is gone on with by the fingerprint of its recipe, which is one of names and order of
-// fields: a change of these turns all runs away that were stopped before it.
+// A run continues from a checkpoint only if the recipe's fingerprint is the same. It covers the names
+// and the order of fields: changing these makes all runs that were stopped before unable to continue.
 func TestFingerprintStays(t *testing.T) {
 	r := tiny(7)
 	if got := train.Fingerprint(&r); got != "4d5edd05d209c3d9" {

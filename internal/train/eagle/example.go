@@ -5,9 +5,9 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// example is texts of one length and the positions in them to train on. For each text, places lists the
-// tokens after which a head learns the target's predictions; later is a subset of these, none near the
-// end, from which the head goes on as it does in drafting.
+// example is texts of one length and the positions in them to train on. For each text, places lists
+// the tokens after which a head learns the target's predictions; later is a subset of these, none
+// near the end, from which the head goes on as it does in drafting.
 type example struct {
 	texts         [][]int32
 	places, later [][]int
@@ -38,8 +38,8 @@ type goal struct {
 	states float32   // weight of the distance to the states
 }
 
-// gradient adds an example's gradient to that of the parameters, and returns the loss, whose weight is
-// the example's share of the step.
+// gradient adds an example's gradient to that of the parameters, and returns the loss, whose weight
+// is the example's share of the step.
 func (h *Head) gradient(l *example, o goal) autograd.Loss {
 	h.Tape.Reset()
 	h.Tape.Attach()
@@ -48,8 +48,8 @@ func (h *Head) gradient(l *example, o goal) autograd.Loss {
 	return loss
 }
 
-// loss runs an example's test steps: first the rows of the texts' entries, then, step by step, a row for
-// the next token below some of them.
+// loss runs an example's test steps: first the rows of the texts' entries, then, step by step, a
+// row for the next token below some of them.
 func (h *Head) loss(l *example, o goal) (total autograd.Loss) {
 	length := len(l.texts[0])
 	first := length

@@ -8,8 +8,8 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// Flags change what they name in the recipe of the shipped head, which is that for its target, and
-// nothing else.
+// Flags change what they name, and nothing else, in the shipped head's recipe, which
+// is the one for its target.
 func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
 	two := 2

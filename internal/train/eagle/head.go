@@ -14,11 +14,11 @@ import (
 // Head is an EAGLE head in training over a frozen target (EAGLE-3, arXiv 2503.01840: training-time test).
 //
 // Every token of a text except the first is an entry: its embedding, and the feature of the token
-// before it, computed from the target's taps. An entry's row learns what the target predicts next; all
-// entries of some texts run in one pass. Then, as in drafting, more rows follow below it, one pass each,
-// for the text's next tokens; each takes the state of the row before it as its feature. Such a row sees
-// the text's entries up to the one that it descends from, and the rows between: this is the
-// training-time test.
+// before it, computed from the target's taps. An entry's row learns what the target predicts next;
+// all entries of some texts run in one pass. Then, as in drafting, more rows follow below it, one
+// pass each, for the text's next tokens; each takes the state of the row before it as its feature.
+// Such a row sees the text's entries up to the one that it descends from, and the rows between:
+// this is the training-time test.
 type Head struct {
 	train.OverTarget
 
@@ -38,8 +38,8 @@ type Head struct {
 // pass is the memory of one pass: its states last until the next pass has read them.
 type pass struct{ input, states nn.Buffer }
 
-// NewHead returns a head of zeros over a target; its matrix products run as kind (F32 or BF16). tokens is
-// its draft vocabulary; nil means all. With own, its output matrix is its own and trained, else the target's.
+// NewHead returns a head of zeros over a target; its matrix products run as kind (F32 or BF16). tokens is its
+// draft vocabulary; nil means all. With own, its output matrix is its own and trained, else the target's.
 func NewHead(c eagle.Config, tokens []int32, own bool, target *model.Model, kind gemm.Type) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind)}
 	var err error
@@ -58,10 +58,10 @@ func NewHead(c eagle.Config, tokens []int32, own bool, target *model.Model, kind
 // Config is the head's shape.
 func (h *Head) Config() *eagle.Config { return &h.net.Config }
 
-// begin runs the target over texts of one length L, and the head over their entries: row (L−1)·i + p − 1
-// of x is the state of the entry for token p of text i. last holds the target's rows before its last norm,
-// features those of all tokens. noise, which may be nil, changes the features before the head reads
-// them.
+// begin runs the target over texts of one length L, and the head over their entries: row (L−1)·i +
+// p − 1 of x is the state of the entry for token p of text i. last holds the target's rows before
+// its last norm, features those of all tokens. noise, which may be nil, changes the features
+// before the head reads them.
 func (h *Head) begin(texts [][]int32, noise func(g nn.Mat, length int)) (last, features, x nn.Mat) {
 	length := len(texts[0])
 	last = h.Target.Read(texts)
@@ -85,8 +85,8 @@ func (h *Head) begin(texts [][]int32, noise func(g nn.Mat, length int)) (last, f
 	return last, features, h.run(h.along.Begin(read), features, of, shake)
 }
 
-// grow runs one new row below each row of the last pass that from lists, in that order. tokens are the
-// new rows' tokens; x is the last pass's states.
+// grow runs one new row below each row of the last pass that from lists, in that order. tokens are
+// the new rows' tokens; x is the last pass's states.
 func (h *Head) grow(x nn.Mat, from, tokens []int32) nn.Mat {
 	h.along.Below(from, tokens)
 	return h.run(tokens, x, from, nil)

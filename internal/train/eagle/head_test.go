@@ -17,7 +17,7 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// tinyEagle is a recipe for the tiny target of tinySets.
+// tinyEagle returns a recipe for traintest's tiny target.
 func tinyEagle(version, steps int) Recipe {
 	r := Recipe{
 		Version: version, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 64, RopeBase: 10000, Taps: []int{0, 1, 2},
@@ -33,14 +33,14 @@ func tinyEagle(version, steps int) Recipe {
 	return r
 }
 
-// Heads of both versions, and one of a draft vocabulary, learn what the target says; one that was
-// interrupted ends in the weights of one left alone, on another number of threads; and what is
-// exported opens as a head of the target.
+// Heads of both versions, and one with a draft vocabulary, learn the target's predictions. An
+// interrupted run ends with the weights of an uninterrupted one, also on another number of threads.
+// The exported file opens as a head of the target.
 func TestEagle(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	for name, r := range map[string]Recipe{"eagle": tinyEagle(3, 30), "eagle2": tinyEagle(2, 20),
 		"short": tinyEagle(3, 20)} {
-		r.From = nil // a tiny target is so nearly linear that warm heads have little to learn
+		r.From = nil // a tiny target is so close to linear that warm heads have little to learn
 		switch name {
 		case "eagle":
 			r.Precision = "bf16"
@@ -81,7 +81,7 @@ func TestEagle(t *testing.T) {
 	}
 }
 
-// openEagle is what Eagle trains.
+// openTiny returns the learner that TestEagle trains.
 func openTiny(t *testing.T, j *train.Job, r *Recipe) *learner {
 	t.Helper()
 	text, err := j.OpenCorpus(context.Background())
@@ -93,8 +93,8 @@ func openTiny(t *testing.T, j *train.Job, r *Recipe) *learner {
 	return l
 }
 
-// A head that begins as the linear function of embedding and state says the next token before it
-// has learned anything; one that begins as random numbers does not.
+// A head that starts as the linear function of embedding and state predicts the next token before
+// it has learned anything; a head that starts with random weights does not.
 func TestEagleWarm(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	right := func(version int, from []int) float64 {
@@ -113,9 +113,9 @@ func TestEagleWarm(t *testing.T) {
 	}
 }
 
-// The loss and the gradient of the training-time test, of several texts in staged passes over
-// shared entries, are those of its definition: every row alone, in a chain of its own after the
-// entries that it sees, with the states before it made along the way.
+// The loss and the gradient of the training-time test, for several texts in staged passes over
+// shared entries, equal those of its definition: every row alone, in its own chain after the
+// entries that it sees, with the states before it computed on the way.
 func TestTrainingTimeTest(t *testing.T) {
 	target := traintest.Target(t, 5)
 	cases.Check(t, 40, func(t *rapid.T) {
@@ -156,7 +156,7 @@ func TestTrainingTimeTest(t *testing.T) {
 			t.Fatalf("its output matrix learns: %v, want %v", learns, r.OwnOutput)
 		}
 
-		// One row at a time: its places alone, and of the test's steps one.
+		// One row at a time: only its places, and one of the test's steps.
 		h.Params.ZeroGrad()
 		var want autograd.Loss
 		for i, text := range l.texts {
@@ -182,8 +182,8 @@ func TestTrainingTimeTest(t *testing.T) {
 	})
 }
 
-// The chains that a head is measured by are those that it drafts when it serves: decoding a text
-// with the drafter's takes as many rounds. And each is of its place alone.
+// The chains that a head is measured by are those that it drafts in serving: decoding a text with
+// the drafter's chains takes the same number of rounds. Each chain depends only on its place.
 func TestEagleChains(t *testing.T) {
 	target := traintest.Target(t, 6)
 	cases.Check(t, 40, func(t *rapid.T) {
@@ -201,7 +201,7 @@ func TestEagleChains(t *testing.T) {
 		for p := first; p < first+most; p++ {
 			places = append(places, p)
 		}
-		for i := range most { // a text that the head is often right about
+		for i := range most { // a text that the head often predicts correctly
 			if rapid.IntRange(0, 2).Draw(t, "right") > 0 {
 				text[first+1+i] = h.draft(text, places)[i][0]
 			}

@@ -51,8 +51,8 @@ func (r *Recipe) OpenAs(ctx context.Context, j *train.Job, text *train.Corpus,
 	}, warm)
 }
 
-// goal weighs an example's test steps: the loss is the mean of the steps' means over their rows, weighted
-// by Decay^step.
+// goal weighs an example's test steps: the loss is the mean of the steps' means over their
+// rows, weighted by Decay^step.
 func (r *Recipe) goal(l *example) goal {
 	o := goal{hard: 1}
 	if r.Version == 2 {

@@ -15,9 +15,9 @@ import (
 // heldTree is EAGLE-2's dynamic tree, with its authors' numbers.
 var heldTree = grow.DefaultDynamic()
 
-// Validate measures, on each held-out source, the loss of the first test step; for chains that the head
-// drafts from its own states, the share correct at each depth among those correct so far; and τ, the
-// tokens per round with such a chain or with a tree.
+// Validate measures, on each held-out source, the loss of the first test step; for chains that the
+// head drafts from its own states, the share correct at each depth among those correct so far; and
+// τ, the tokens per round with such a chain or with a tree.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.head.measure(t)
@@ -69,8 +69,8 @@ func (h *Head) rounds(text []int32, first, most int, shape grow.Shape, budget in
 	return train.Rounds(d, h.Target.Taps, h.net.Hidden, text, first, most, budget)
 }
 
-// draft lets the head continue by itself after some tokens of a text: it returns chains of its likeliest
-// tokens, by place and depth.
+// draft lets the head continue by itself after some tokens of a text: it returns chains of its
+// likeliest tokens, by place and depth.
 func (h *Head) draft(text []int32, places []int) [][]int32 {
 	_, _, x := h.begin([][]int32{text}, nil)
 	from, guesses := make([]int32, len(places)), make([][]int32, len(places))
@@ -108,8 +108,8 @@ func (h *Head) likeliest(x nn.Mat) []int32 {
 	return tokens
 }
 
-// add compares the chains after neighbouring places of a text with the text, and steps through the text
-// as decoding would.
+// add compares the chains after neighbouring places of a text with the text, and steps through
+// the text as decoding would.
 func (m *chains) add(text []int32, places []int, guesses [][]int32) {
 	accepted := make([]int, len(places))
 	for i, p := range places {

@@ -20,8 +20,8 @@ type Recipe struct {
 	OwnOutput bool `json:",omitempty"`
 	// the target's blocks whose MLPs the layer's MLP starts from (warm.go); empty: random weights
 	From []int
-	// The file of an EAGLE-3 head whose shape and weights the head starts from, in place of From, and
-	// the file's fingerprint. FFN may be larger than that head's; 0 means the same.
+	// The file of an EAGLE-3 head whose shape and weights the head starts from, in place of From,
+	// and the file's fingerprint. FFN may be larger than that head's; 0 means the same.
 	Start   string `json:"-"`
 	Started string `json:",omitempty"`
 	train.Basis
@@ -82,9 +82,9 @@ func (r Recipe) For(m *model.Model) Recipe {
 	return r
 }
 
-// AsPaper returns the recipe with the choices of EAGLE-3's paper (arXiv 2503.01840) and its authors' code in place of
-// grove's: AdamW, all positions learn in all test steps, random initial weights, and a draft vocabulary of 32,000
-// tokens; for EAGLE-2, EAGLE's learning rate. The number of steps stays.
+// AsPaper returns the recipe with the choices of EAGLE-3's paper (arXiv 2503.01840) and its authors'
+// code in place of grove's: AdamW, all positions learn in all test steps, random initial weights, and
+// a draft vocabulary of 32,000 tokens; for EAGLE-2, EAGLE's learning rate. The number of steps stays.
 func (r Recipe) AsPaper(m *model.Model) Recipe {
 	rate := float32(5e-5)
 	if r.Version == 2 {

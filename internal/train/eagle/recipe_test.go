@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// An EAGLE recipe that cannot be followed to its end is refused before anything is done.
+// An EAGLE recipe that cannot be completed is refused before anything is done.
 func TestEagleRecipeRefuses(t *testing.T) {
 	tiny := traintest.Shape()
 	shape := tiny.Config()
@@ -42,9 +42,9 @@ func TestEagleRecipeRefuses(t *testing.T) {
 	}
 }
 
-// Whether a checkpoint can be gone on with is for the fingerprint of its recipe to say, which is
-// one of names and order of fields: a change of these turns all runs away that were stopped before
-// it.
+// A run continues from a checkpoint only if the recipe's fingerprint is the same. It
+// covers the names and the order of fields: changing these makes all runs that were
+// stopped before unable to continue.
 func TestFingerprintStays(t *testing.T) {
 	r := tinyEagle(2, 7)
 	if got := train.Fingerprint(&r); got != "5eb89d6850f82af8" {

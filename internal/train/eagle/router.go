@@ -11,9 +11,9 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Router is a router in training (DynaSpec §4.2, appendix A.2). From the inputs of a drafter's row, a
-// token and a feature, it learns by binary cross-entropy which clusters contain any of the tokens that
-// the drafter finds likeliest.
+// Router is a router in training (DynaSpec §4.2, appendix A.2). From the inputs of a drafter's row,
+// a token and a feature, it learns by binary cross-entropy which clusters contain any of the tokens
+// that the drafter finds likeliest.
 type Router struct {
 	Params *autograd.Params
 
@@ -71,10 +71,10 @@ func (r *Router) Init(seed uint64, s *draftRows, top int) {
 	r.Pack()
 }
 
-// InitOutputs initialises a router that reads outputs to score each cluster by its mean logit, projected
-// on the directions in which the clusters' rows differ most: half of its units compute the products with
-// these, the other half their negatives, since gelu(x) − gelu(−x) = x. So the router can also score
-// clusters that are rare in training.
+// InitOutputs initialises a router that reads outputs to score each cluster by its mean logit,
+// projected on the directions in which the clusters' rows differ most: half of its units compute
+// the products with these, the other half their negatives, since gelu(x) − gelu(−x) = x. So the
+// router can also score clusters that are rare in training.
 func (r *Router) InitOutputs(head *shortlist.Head, clusters [][]int32) error {
 	hidden, row := r.net.Hidden, make([]float32, r.net.Hidden)
 	means := make([][]float32, len(clusters))
@@ -144,9 +144,9 @@ func (r *Router) run(s *draftRows, from, to int) nn.Mat {
 	return scores
 }
 
-// gradient adds the gradient of the rows' mean loss to that of the parameters, and returns the loss. A
-// row's loss is the binary cross-entropy summed over all clusters, divided by the number of tokens kept
-// per row.
+// gradient adds the gradient of the rows' mean loss to that of the parameters, and returns the
+// loss. A row's loss is the binary cross-entropy summed over all clusters, divided by the
+// number of tokens kept per row.
 func (r *Router) gradient(s *draftRows, top int) autograd.Loss {
 	r.tape.Reset()
 	r.tape.Attach()

@@ -13,8 +13,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// drafts runs an EAGLE head as in serving, on text that its target generated, and records a router's
-// inputs and the tokens that it should have listed (DynaSpec, appendix A.2).
+// drafts runs an EAGLE head as in serving, on text that its target generated, and records a
+// router's inputs and the tokens that it should have listed (DynaSpec, appendix A.2).
 type drafts struct {
 	head   *eagle.Network
 	top    int  // how many of a row's likeliest tokens are kept
@@ -54,9 +54,9 @@ func (s *draftRows) reset() {
 	s.chance = s.chance[:0]
 }
 
-// see records the rows of a text at places and, below those that are in later too, chains that the head
-// drafts, steps in all including the text's row. A chain's tokens are drawn from the head's likeliest
-// by their probability, which is how trees get most of their nodes.
+// see records the rows of a text at places and, below those that are in later too, chains that the
+// head drafts, steps in all including the text's row. A chain's tokens are drawn from the head's
+// likeliest by their probability, which is how trees get most of their nodes.
 func (d *drafts) see(text []int32, places, later []int, steps int, r *rand.Rand, into *draftRows) {
 	g, x := d.read(text)
 	first := len(into.tokens)
@@ -93,8 +93,8 @@ func (d *drafts) see(text []int32, places, later []int, steps int, r *rand.Rand,
 	}
 }
 
-// read runs a text through the target and the head, and returns the features and states of its entries:
-// all tokens except the first.
+// read runs a text through the target and the head, and returns the features and states of its
+// entries: all tokens except the first.
 func (d *drafts) read(text []int32) (g, x nn.Mat) {
 	rows := len(text) - 1
 	d.target.Read([][]int32{text[:rows]})

@@ -8,17 +8,17 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// The head drafts in routerTexts held-out texts of each source, after every routerEvery-th token that the
-// target generated.
+// The head drafts in routerTexts held-out texts of each source, after every routerEvery-th
+// token that the target generated.
 const (
 	routerTexts = 8
 	routerEvery = 4
 )
 
-// Validate measures, on drafts after held-out text, the loss, and which share of the tokens that the
-// head finds likeliest is on the routed lists: of all tokens kept per row (recall), of each row's first
-// token, and of their probability. It does so with the same number of clusters at every step, and with
-// fewer at later steps.
+// Validate measures, on drafts after held-out text, the loss, and which share of the tokens that
+// the head finds likeliest is on the routed lists: of all tokens kept per row (recall), of each
+// row's first token, and of their probability. It does so with the same number of clusters at every
+// step, and with fewer at later steps.
 func (l *routerLearner) Validate() (losses, figures map[string]float64, err error) {
 	if l.held == nil {
 		l.hold()
@@ -56,8 +56,8 @@ func (l *routerLearner) hold() {
 	l.held = held
 }
 
-// routed is the result of a router on some rows: with the same number of clusters at every step, and
-// position-aware.
+// routed is the result of a router on some rows: with the same number of clusters at
+// every step, and position-aware.
 type routed struct {
 	loss                      float64
 	recall, first, mass, size [2]float64

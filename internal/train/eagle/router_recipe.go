@@ -11,8 +11,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// RouterRecipe determines a router's weights, together with the target, its EAGLE head and the
-// text.
+// RouterRecipe determines a router's weights, together with the target, its EAGLE
+// head and the text.
 type RouterRecipe struct {
 	Clusters int // number of clusters by the paper's k-means; 0: clusters of Size tokens each
 	Size     int // tokens per cluster if Clusters is 0: a multiple of a panel's rows wastes none
@@ -30,9 +30,9 @@ type RouterRecipe struct {
 	Head string `json:"-"` // the file of the EAGLE head
 }
 
-// NewRouterRecipe is the recipe of the shipped router. A router of width 256 with clusters of 32 cost
-// five times as much, and its lists, equally long, had 0.5 % more of the likeliest tokens; with 4 tokens
-// for labels the lists hold more of the probability than with 10.
+// NewRouterRecipe is the recipe of the shipped router. A router of width 256 with clusters of 32
+// cost five times as much, and its lists, equally long, had 0.5 % more of the likeliest tokens;
+// with 4 tokens for labels the lists hold more of the probability than with 10.
 func NewRouterRecipe() RouterRecipe {
 	r := RouterRecipe{
 		Size: 2 * gemm.Panel, Listed: 24, Width: 64, Top: 4, Basis: train.NewBasis(6, 600),

@@ -37,8 +37,8 @@ func tinyRouter(steps int) RouterRecipe {
 	return r
 }
 
-// A router learns where its head's likeliest tokens are; one that was interrupted ends in the file
-// of one left alone, on another number of threads; and drafters of the head take it.
+// A router learns where its head's likeliest tokens are. An interrupted run ends with the file of
+// an uninterrupted one, also on another number of threads, and drafters with the head accept it.
 func TestRouter(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	e := tinyEagle(3, 10)
@@ -102,8 +102,8 @@ func TestRouter(t *testing.T) {
 	}
 }
 
-// What a router is shown is what the head says as it serves: the likeliest token after each place
-// is the first that its drafter drafts there, and the rows of drafts go on from it.
+// A router is trained on the head's output in serving: the likeliest token after each place is the
+// first that its drafter drafts there, and the rows of drafts continue from it.
 func TestDraftRowsAreDrafts(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	m := j.Target
@@ -137,7 +137,7 @@ func TestDraftRowsAreDrafts(t *testing.T) {
 		}
 		for row, token := range s.tokens {
 			i, step := row%len(places), row/len(places)
-			if output { // it gives the likeliest token
+			if output { // the output determines the likeliest token
 				e := nn.NewExec(m.Pool())
 				x := nn.NewMat(1, n.Hidden)
 				logits := nn.NewMat(1, n.DraftVocab)
@@ -167,7 +167,7 @@ func TestDraftRowsAreDrafts(t *testing.T) {
 	})
 }
 
-// firstDraft is the token that a drafter drafts after a text.
+// firstDraft returns the first token that a drafter drafts after a text.
 func firstDraft(t *rapid.T, m *model.Model, d draft.Drafter, text []int32) int32 {
 	s, err := d.Begin(draft.Options{})
 	if err != nil {
@@ -197,7 +197,7 @@ func firstDraft(t *rapid.T, m *model.Model, d draft.Drafter, text []int32) int32
 	return q.Tree.Token[1]
 }
 
-// The loss and its gradient are those of binary cross-entropy over all clusters, whatever is right.
+// The loss and its gradient are those of binary cross-entropy over all clusters, whichever are right.
 func TestRouterLoss(t *testing.T) {
 	pool := traintest.Pool(t)
 	cases.Check(t, 40, func(t *rapid.T) {
@@ -259,7 +259,7 @@ func TestRouterLoss(t *testing.T) {
 	})
 }
 
-// randomTable is a table of random embeddings.
+// randomTable returns a table of random embeddings.
 func randomTable(rng *rand.Rand, rows, cols int) nn.Table {
 	params := autograd.NewParams(gemm.F32)
 	w, err := params.Matrix("table", rows, cols)
@@ -287,9 +287,9 @@ func TestRouterRecipeRefuses(t *testing.T) {
 	})
 }
 
-// Whether a checkpoint can be gone on with is for the fingerprint of its recipe to say, which is
-// one of names and order of fields: a change of these turns all runs away that were stopped before
-// it.
+// A run continues from a checkpoint only if the recipe's fingerprint is the same. It
+// covers the names and the order of fields: changing these makes all runs that were
+// stopped before unable to continue.
 func TestRouterFingerprintStays(t *testing.T) {
 	r := tinyRouter(7)
 	if got := train.Fingerprint(&r); got != "793e523fbe00df9b" {

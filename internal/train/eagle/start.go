@@ -17,8 +17,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// OpenStart opens the GGUF file of a target's EAGLE-3 head, from which another head is to start, and
-// returns the file's fingerprint too.
+// OpenStart opens the GGUF file of a target's EAGLE-3 head, from which another head is to start,
+// and returns the file's fingerprint too.
 func OpenStart(path string, m *model.Model) (h *eagle.Network, fingerprint string, err error) {
 	h, err = eagle.Open(registry.Head{Name: path}, registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
 	if err != nil {
@@ -63,10 +63,10 @@ func (r *Recipe) follow(m *model.Model) error {
 	return nil
 }
 
-// Start sets the parameters of a head of a shape over a target to those in an EAGLE head's GGUF file, whose
-// draft vocabulary is tokens. A file with an output matrix or embeddings other than the target's is refused.
-// Parameters that the file lacks stay as they were drawn, except that later layers, and the additional
-// units of an MLP wider than the file's, start by adding nothing.
+// Start sets the parameters of a head of a shape over a target to those in an EAGLE head's GGUF
+// file, whose draft vocabulary is tokens. A file with an output matrix or embeddings other than the
+// target's is refused. Parameters that the file lacks stay as they were drawn, except that later
+// layers, and the additional units of an MLP wider than the file's, start by adding nothing.
 func Start(over *train.OverTarget, shape headfile.Shape, tokens []int32, path string) error {
 	f, err := gguf.Open(path)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// A head that starts as another guesses as that one did, with an MLP as wide or a wider one; and what
-// cannot start is refused with the reason.
+// A head that starts from another one makes the same guesses, with an MLP of the same width or a
+// wider one. Heads that cannot start are refused with the reason.
 func TestStart(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	r := tinyEagle(3, 20)
@@ -75,7 +75,7 @@ func TestStart(t *testing.T) {
 	if c := same.head.Config(); c.FFN != 64 || c.Heads != 4 || c.DraftVocab != 96 {
 		t.Errorf("an MLP of width %d, %d heads, a draft vocabulary of %d: want those of the head that it starts as", c.FFN, c.Heads, c.DraftVocab)
 	}
-	scaled := filepath.Join(j.Dir, "eagle", "scaled.gguf") // as exporters of heads write it, for long texts
+	scaled := filepath.Join(j.Dir, "eagle", "scaled.gguf") // as heads are exported for long texts
 	f, err := gguf.Open(filepath.Join(j.Dir, "eagle", "model-f32.gguf"))
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestStart(t *testing.T) {
 		t.Errorf("a trained head's first guess is right %.2f of the time", want["held depth 01"])
 	}
 
-	for _, typ := range []tensor.Type{tensor.Q8_0, tensor.Q4_0, tensor.IQ4_NL} { // as heads are kept
+	for _, typ := range []tensor.Type{tensor.Q8_0, tensor.Q4_0, tensor.IQ4_NL} { // types that heads are stored in
 		from, to := filepath.Join(j.Dir, "eagle", "model-f32.gguf"), filepath.Join(j.Dir, "eagle", "kept.gguf")
 		if _, err := convert.Quantize(context.Background(), from, to, convert.Options{Type: typ}); err != nil {
 			t.Fatal(err)
@@ -145,7 +145,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// weights are the tensors of a file by name.
+// weights returns the tensors of a file by name.
 func weights(t *testing.T, path string) map[string][]float32 {
 	t.Helper()
 	f, err := gguf.Open(path)

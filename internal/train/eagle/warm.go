@@ -16,10 +16,10 @@ import (
 // target is known: the state that it has to find after a token is, for about seven tenths, a linear
 // function of the token's embedding and the previous state. So the head starts as that function, fitted
 // to examples: fc computes a place's state from its taps; one query head of each group looks at its own
-// row, whose values predict, from embedding and feature, the rows between the two halves of the target's
-// last block; and the MLP is that block's, which turns such rows into the last state. Other query heads
-// start small. In a native head fc reads embedding and state, and is by itself the function to these
-// rows; in an EAGLE-2 head it is the function to the last state, and the MLP starts small too.
+// row, whose values predict, from embedding and feature, the rows between the two halves of the
+// target's last block; and the MLP is that block's, which turns such rows into the last state. Other
+// query heads start small. In a native head fc reads embedding and state, and is by itself the function
+// to these rows; in an EAGLE-2 head it is the function to the last state, and the MLP starts small too.
 
 // warmStart is a head whose layer gets a warm start.
 type warmStart struct {
@@ -50,9 +50,9 @@ func Warm(ctx context.Context, over *train.OverTarget, net *eagle.Network, from 
 	return w.Err
 }
 
-// warm2 solves for fc in an EAGLE-2 head, whose features and outputs are states after the target's last
-// norm. A native head has norms before fc, which start as ones, and the target's last norm after the
-// layer.
+// warm2 solves for fc in an EAGLE-2 head, whose features and outputs are states after the
+// target's last norm. A native head has norms before fc, which start as ones, and the
+// target's last norm after the layer.
 func (h *warmStart) warm2(w *train.WarmStart, s *samples, _ *rand.Rand) error {
 	norm := func(v []float32) []float32 { // the target's last norm
 		u := train.Unit(v)
@@ -127,13 +127,13 @@ func (h *warmStart) samples(ctx context.Context, texts []train.Conversation) *sa
 	return s
 }
 
-// A query equal to the key of its own row scores about 8·sharpness there and about 0 elsewhere: enough
-// to single it out among a few hundred.
+// A query equal to the key of its own row scores about 8·sharpness there and about 0 elsewhere:
+// enough to single it out among a few hundred.
 const sharpness = 1.25
 
-// lookAtSelf makes the first query head of every group read its own row, and sets its values to what the
-// feature lacks of the next state. The other queries start as they were drawn, scaled down, and output
-// less.
+// lookAtSelf makes the first query head of every group read its own row, and sets its values
+// to what the feature lacks of the next state. The other queries start as they were drawn,
+// scaled down, and output less.
 func (h *warmStart) lookAtSelf(w *train.WarmStart, s *samples, features [][]float32, r *rand.Rand) error {
 	hidden, dim := h.net.Hidden, h.net.HeadDim
 	var rows, missing [][]float32

@@ -21,7 +21,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// tiny is a recipe for the tiny target of traintest.
+// tiny returns a recipe for traintest's tiny target.
 func tiny(steps int) Recipe {
 	r := NewRecipe()
 	r.Heads = 2
@@ -34,9 +34,9 @@ func tiny(steps int) Recipe {
 	return r
 }
 
-// Heads of both readings learn what the target says. One that was interrupted ends in the weights
-// of one left alone, on another number of threads; and what is exported opens as a head of the
-// target.
+// Heads of both variants learn the target's predictions. An interrupted run ends with the
+// weights of an uninterrupted one, also on another number of threads. The exported file
+// opens as a head of the target.
 func TestFalcon(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	for name, change := range map[string]func(r *Recipe){
@@ -48,7 +48,7 @@ func TestFalcon(t *testing.T) {
 		},
 	} {
 		r := tiny(40)
-		r.Logits = 1 // a short course learns little by a tenth
+		r.Logits = 1 // with a weight of 0.1, a short run learns little
 		change(&r)
 		alone, first, last := traintest.Watched(j, traintest.WhereMeasured)
 		if err := alone.TrainHead(context.Background(), name, &r); err != nil {
@@ -74,9 +74,9 @@ func TestFalcon(t *testing.T) {
 	}
 }
 
-// The loss and the gradient of texts in one pass, some of whose rows glance, are those of its
-// definition: the rows of each text alone, with the mask, the inputs and the targets written out,
-// and a loss for each row.
+// The loss and the gradient of texts in one pass, where some rows glance, equal those of the
+// definition: the rows of each text alone, with the mask, the inputs and the targets written
+// out, and a loss for each row.
 func TestGradient(t *testing.T) {
 	target := traintest.Target(t, 5)
 	cases.Check(t, 40, func(t *rapid.T) {
@@ -135,7 +135,7 @@ func TestGradient(t *testing.T) {
 	})
 }
 
-// alone is the loss of one text by its definition, and adds its gradient.
+// alone returns the loss of one text by the definition, and adds its gradient.
 func alone(h *Head, text []int32, places []int, glances func(row int) bool, o objective, scale float32) float64 {
 	k, n := h.net.Block, len(text)-1
 	h.Tape.Reset()
@@ -195,8 +195,8 @@ func alone(h *Head, text []int32, places []int, glances func(row int) bool, o ob
 	return sum
 }
 
-// Glancing takes the share of the wrong rows that it is told, of the first rows of blocks, and
-// never a whole block.
+// The number of glancing rows is the given share of the wrong rows. They are first rows of
+// blocks, and never a whole block.
 func TestGlance(t *testing.T) {
 	target := traintest.Target(t, 5)
 	cases.Check(t, 40, func(t *rapid.T) {
@@ -247,8 +247,8 @@ func TestGlance(t *testing.T) {
 	})
 }
 
-// A head that begins as the linear function of embedding and feature says more of the next tokens
-// than one of random numbers.
+// A head that starts as the linear function of embedding and feature predicts more of the next
+// tokens than one with random weights.
 func TestWarm(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	loss := func(from []int) float64 {
@@ -271,7 +271,7 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-// A recipe that cannot be followed is refused.
+// A recipe that cannot be completed is refused.
 func TestRefuses(t *testing.T) {
 	shape := traintest.Shape()
 	config := shape.Config()
@@ -289,15 +289,14 @@ func TestRefuses(t *testing.T) {
 		})
 }
 
-// taps are a target's of a text, in place of a pass of it.
+// taps are a target's taps of a text, used in place of a pass.
 type taps struct{ nn.Mat }
 
 func (p taps) Tap(_, _, node int) []float32 { return p.Row(node) }
 func (taps) Logits(int, int) []float32      { return nil }
 
-// A row says of what follows the same when it is trained and when it drafts: over a text whose last
-// rows are a block, a draft of k levels has the likeliest tokens of these rows, with their
-// log-probabilities.
+// A row predicts the same in training and in drafting: after a text whose last rows are a block, a
+// draft of k levels has the likeliest tokens of these rows, with their log-probabilities.
 func TestDraftsAsTrained(t *testing.T) {
 	target := traintest.Target(t, 5)
 	cases.Check(t, 40, func(t *rapid.T) {
@@ -320,7 +319,7 @@ func TestDraftsAsTrained(t *testing.T) {
 		}
 		rows := len(text) - 1
 		if rows < 2*k {
-			return // a feature is missing to read the target's distributions at
+			return // there is no feature at which to read the target's distributions
 		}
 		h.Tape.Reset()
 		h.Tape.Detach()
@@ -373,8 +372,8 @@ func TestDraftsAsTrained(t *testing.T) {
 	})
 }
 
-// Whatever rows learn, those of some blocks are looked at: rows of every place of a block alike, and of the shortest
-// answer some.
+// Whichever rows learn, the sampled ones are the rows of some blocks: rows at every place of a
+// block equally often, and some even of the shortest answer.
 func TestSampled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, length := rapid.IntRange(2, 4).Draw(t, "block"), rapid.IntRange(20, 200).Draw(t, "length")

@@ -20,8 +20,8 @@ import (
 // Every token of a text except the first has a row: its embedding, and the feature of the previous
 // token. Row i learns the feature of place i+k and the target's prediction there. A pass without
 // gradient counts the rows whose likeliest token is wrong. A share of that number of rows, drawn at
-// random from the first rows of blocks, glance: in the next pass they read the token and feature that
-// they have to predict instead of their own, and the other rows of the block learn from these.
+// random from the first rows of blocks, glance: in the next pass they read the token and feature
+// that they have to predict instead of their own, and the other rows of the block learn from these.
 type Head struct {
 	train.OverTarget
 
@@ -75,8 +75,8 @@ func (h *Head) read(t *texts, temperature float32) {
 	h.Target.Distributions(&h.soft, last, len(t.list), t.first, len(t.list[0])-1, &h.net.Head)
 }
 
-// run computes the rows of all texts, length-1 per text. Row i reads token i+1 and feature i or, if it
-// is in glanced, token i+1+k and feature i+k.
+// run computes the rows of all texts, length-1 per text. Row i reads token i+1 and feature i or, if
+// it is in glanced, token i+1+k and feature i+k.
 func (h *Head) run(t *texts, glanced map[int]bool) nn.Mat {
 	length, k := len(t.list[0]), h.net.Block
 	h.forest.Reset()
@@ -128,8 +128,8 @@ func (h *Head) rowsOf(t *texts, slot int) (rows []int32) {
 	return rows
 }
 
-// loss is the loss of some rows of x, each scaled by scale. The right tokens are those of the texts or,
-// with likeliest, the target's likeliest.
+// loss is the loss of some rows of x, each scaled by scale. The right tokens are those of the texts
+// or, with likeliest, the target's likeliest.
 func (h *Head) loss(t *texts, x nn.Mat, rows []int32, o objective, scale float32, likeliest bool) autograd.Loss {
 	length, k := len(t.list[0]), h.net.Block
 	targets := autograd.Targets{Soft: &h.soft, Share: o.soft}
@@ -165,8 +165,8 @@ func (h *Head) loss(t *texts, x nn.Mat, rows []int32, o objective, scale float32
 // One block in counted is looked at to estimate the number of wrong rows.
 const counted = 4
 
-// gradient adds the texts' gradient to that of the parameters, and returns the loss. share is the number
-// of glancing rows over the number of wrong ones.
+// gradient adds the texts' gradient to that of the parameters, and returns the loss. share is the
+// number of glancing rows over the number of wrong ones.
 func (h *Head) gradient(t *texts, o objective, share float64, scale float32, r *rand.Rand) autograd.Loss {
 	h.Tape.Reset()
 	h.read(t, o.temperature)

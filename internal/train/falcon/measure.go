@@ -11,8 +11,8 @@ import (
 )
 
 // Validate measures, on each held-out source, the loss; the share of correct first guesses by their
-// number in a block, with all places before the block read by the target; and τ, the tokens per round
-// with a chain or with a tree.
+// number in a block, with all places before the block read by the target; and τ, the tokens per
+// round with a chain or with a tree.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.head.measure(t, l.r.objective())

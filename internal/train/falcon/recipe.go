@@ -21,8 +21,8 @@ type Recipe struct {
 	// of its logits, the divergence at Temperature.
 	States, Logits, Soft, Temperature float32
 
-	// Glancing: the number of rows that read what they have to predict, as a share of the rows whose
-	// likeliest token is wrong. The share falls from the first value to the second.
+	// Glancing: the number of rows that read what they have to predict, as a share of the rows
+	// whose likeliest token is wrong. The share falls from the first value to the second.
 	Glance [2]float64
 }
 
@@ -37,8 +37,8 @@ func NewRecipe() Recipe {
 	return r
 }
 
-// For returns the recipe for another target: the head grows with it, and starts from its blocks if
-// they are suitable.
+// For returns the recipe for another target: the head grows with it, and starts from its
+// blocks if they are suitable.
 func (r Recipe) For(m *model.Model) Recipe {
 	c := &m.Config
 	r.HeadDim = 64
@@ -56,9 +56,9 @@ func (r Recipe) For(m *model.Model) Recipe {
 	return r
 }
 
-// AsPaper returns the recipe with the choices of Falcon's code in place of grove's: AdamW at a small rate, and random
-// initial weights. Losses and glancing follow that code in both; the paper's glancing is --glance 0.4,0. The number
-// of steps stays.
+// AsPaper returns the recipe with the choices of Falcon's code in place of grove's: AdamW at a
+// small rate, and random initial weights. Losses and glancing follow that code in both; the paper's
+// glancing is --glance 0.4,0. The number of steps stays.
 func (r Recipe) AsPaper() Recipe {
 	r.Course = train.PaperCourse(r.Course, 3e-5, 0.95, 0.015, false, 0.5)
 	r.Repeats = 1

@@ -8,13 +8,13 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// A head with random initial weights long predicts little more than token frequencies. But features are
-// partly linear functions of the head's inputs, which can be fitted to examples. The LSTM starts as the
-// function that computes the feature at the row's own token, scaled down so that tanh hardly bends it:
-// the input and output gates are nearly open, and the second layer passes values on. Attention starts
-// as a linear function, of the states of the row and of the last row of its block, that computes what
-// the feature to predict still lacks. The MLP starts as the MLPs of blocks of the target, and its
-// output starts small.
+// A head with random initial weights long predicts little more than token frequencies. But features
+// are partly linear functions of the head's inputs, which can be fitted to examples. The LSTM
+// starts as the function that computes the feature at the row's own token, scaled down so that tanh
+// hardly bends it: the input and output gates are nearly open, and the second layer passes values
+// on. Attention starts as a linear function, of the states of the row and of the last row of its
+// block, that computes what the feature to predict still lacks. The MLP starts as the MLPs of
+// blocks of the target, and its output starts small.
 
 const (
 	gateOpen  = 2   // the bias of a gate that is nearly open: σ(2) is 0.88
@@ -25,8 +25,8 @@ const (
 	turning, sharpness = 4, 6.5
 )
 
-// warm gives the head this start. The examples are the target's tokens in the texts; without blocks in
-// from, everything except the biases stays as it was drawn.
+// warm gives the head this start. The examples are the target's tokens in the texts; without blocks
+// in from, everything except the biases stays as it was drawn.
 func (h *Head) warm(from []int, list []train.Conversation) error {
 	w, n := h.Begin(), h.net.Hidden
 	for i := range h.net.LSTM {
@@ -58,8 +58,8 @@ func (h *Head) warm(from []int, list []train.Conversation) error {
 	return w.Err
 }
 
-// example is rows of a text. Each has its input, which is an embedding and a feature; next, the feature
-// of its own token; and state, the LSTM's output.
+// example is rows of a text. Each has its input, which is an embedding and a feature; next, the
+// feature of its own token; and state, the LSTM's output.
 type example struct{ input, next, state [][]float32 }
 
 func (h *Head) examples(list []train.Conversation) (all []example) {
@@ -83,8 +83,8 @@ func (h *Head) examples(list []train.Conversation) (all []example) {
 	return all
 }
 
-// function makes the LSTM compute the linear function. The dimension of its states that varies least in
-// features becomes a constant.
+// function makes the LSTM compute the linear function. The dimension of its states that varies
+// least in features becomes a constant.
 func (h *Head) function(w *train.WarmStart, examples []example) (still int, err error) {
 	n := h.net.Hidden
 	var rows, next [][]float32

@@ -18,8 +18,8 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// correction scores the tokens of a row given the previous token, which is taken from the text: a drafter
-// sees the same as long as its drafts are right.
+// correction scores the tokens of a row given the previous token, which is taken from the text: a
+// drafter sees the same as long as its drafts are right.
 //
 //	DSpark    the loss of the block's logits plus W2·e, and that of the confidence head, which learns the overlap of
 //	          a row's distribution with the target's, 1 − ½‖p − q‖₁: how often the row's drafts are accepted
@@ -35,8 +35,8 @@ type correction struct {
 	shares, weights            []float32          // of rows, for the confidence head
 }
 
-// NewCorrectedHead returns a head of zeros over a target, as NewHead does. weight scales the part of the
-// loss that the correction adds.
+// NewCorrectedHead returns a head of zeros over a target, as NewHead does. weight scales the part
+// of the loss that the correction adds.
 func NewCorrectedHead(c spark.Config, target *model.Model, kind gemm.Type, weight float32) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind), skip: 1}
 	if c.Anchor {
@@ -53,8 +53,8 @@ func NewCorrectedHead(c spark.Config, target *model.Model, kind gemm.Type, weigh
 	return h, headfile.Fits(&c, &target.Config)
 }
 
-// begin starts the head as a DFlash head: the one that the recipe names, or one with the warm start of
-// JetSpec heads. The correction starts by adding nothing.
+// begin starts the head as a DFlash head: the one that the recipe names, or one with the warm start
+// of JetSpec heads. The correction starts by adding nothing.
 func (h *Head) begin(r *CorrectedRecipe, texts [][]int32) error {
 	for _, p := range h.Params.All() {
 		switch {
@@ -156,9 +156,9 @@ func (c *correction) loss(h *Head, src nn.Source, scale float32) autograd.Loss {
 	return l
 }
 
-// measure makes the head draft after every token that the target generated. It reports, by depth, the
-// share of correct first guesses, given the text's tokens before; and τ of decoding the text with chains
-// and trees of the drafter that serving uses.
+// measure makes the head draft after every token that the target generated. It reports, by depth,
+// the share of correct first guesses, given the text's tokens before; and τ of decoding the text
+// with chains and trees of the drafter that serving uses.
 func (c *correction) measure(h *Head, t *train.HeldText, o objective, figure func(string, float64)) (autograd.Loss,
 	error) {
 	h.Tape.Detach()

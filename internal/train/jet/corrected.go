@@ -21,8 +21,8 @@ const (
 	Gated   = "gated"
 )
 
-// CorrectedRecipe determines the weights of a DSpark or DFlash 2 head, together with the target and the
-// text: it is the recipe of the block and that of the correction.
+// CorrectedRecipe determines the weights of a DSpark or DFlash 2 head, together with the target and
+// the text: it is the recipe of the block and that of the correction.
 type CorrectedRecipe struct {
 	Recipe
 	Head string // DSpark or DFlash2
@@ -90,8 +90,8 @@ func (r CorrectedRecipe) For(m *model.Model) (CorrectedRecipe, error) {
 	return r, err
 }
 
-// AsPaper returns the recipe with the choices of the published trainers in place of grove's: for the block
-// DFlash's course (Recipe.AsPaper); for DSpark also gamma 4 and its own loss.
+// AsPaper returns the recipe with the choices of the published trainers in place of grove's: for
+// the block DFlash's course (Recipe.AsPaper); for DSpark also gamma 4 and its own loss.
 func (r CorrectedRecipe) AsPaper() CorrectedRecipe {
 	loss := r.Loss
 	r.Recipe = r.Recipe.AsPaper()

@@ -16,7 +16,7 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// tinyCorrected is a recipe for the tiny target, whose selector scores as many tokens as the random target has.
+// tinyCorrected returns a recipe for the tiny target, whose selector scores all tokens that the random target has.
 func tinyCorrected(head string, steps int) CorrectedRecipe {
 	r := CorrectedRecipe{Recipe: tinyHead(false, steps), Head: head, Rank: 8, Weight: 1}
 	if head == DSpark {
@@ -30,9 +30,9 @@ func tinyCorrected(head string, steps int) CorrectedRecipe {
 	return r
 }
 
-// DSpark and DFlash 2 heads learn what the target says; what is exported opens as a drafter of its
-// kind, of the same shape, and folders have the weights of the file. Those that start as a DFlash
-// head have its shape, and draft as well as it before they have learned.
+// DSpark and DFlash 2 heads learn the target's predictions. The exported file opens as a drafter of
+// the same kind and shape, and folders have the file's weights. Heads that start from a DFlash head
+// have its shape, and draft as well as it before they have learned anything.
 func TestCorrected(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	j.Verifier = "org/target"
@@ -89,7 +89,7 @@ func TestCorrected(t *testing.T) {
 	}
 }
 
-// The gradient of a step is that of its loss, by differences along a direction of every parameter.
+// The gradient of a step is that of its loss, by finite differences along a direction of every parameter.
 func TestCorrectedGradient(t *testing.T) {
 	target := traintest.Target(t, 5)
 	for i, r := range []CorrectedRecipe{tinyCorrected(DSpark, 1), tinyCorrected(DSpark, 1), tinyCorrected(DFlash2, 1)} {
@@ -98,7 +98,7 @@ func TestCorrectedGradient(t *testing.T) {
 		}
 		weight := float32(0.5)
 		if r.Head == DSpark {
-			weight = 0 // what the confidence learns is given, and has no gradient
+			weight = 0 // the confidence head's labels are constants, without a gradient
 		}
 		h, err := NewCorrectedHead(r.config(&target.Config, 59), target, gemm.F32, weight)
 		if err != nil {
@@ -147,7 +147,7 @@ func TestCorrectedGradient(t *testing.T) {
 				}
 				return loss()
 			}
-			const step = 1.0 / 2048 // total variation bends where the distributions cross
+			const step = 1.0 / 2048 // total variation has corners where the distributions cross
 			long, short := (at(step)-at(-step))/(2*step), (at(step/2)-at(-step/2))/step
 			got := (4*short - long) / 3
 			copy(p.Data, was)
@@ -159,7 +159,7 @@ func TestCorrectedGradient(t *testing.T) {
 	}
 }
 
-// A recipe of a correction that cannot be followed is refused before anything is done.
+// A recipe of a correction that cannot be completed is refused before anything is done.
 func TestCorrectedRecipeRefuses(t *testing.T) {
 	tiny := traintest.Shape()
 	shape := tiny.Config()

@@ -8,8 +8,8 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// Flags change what they name in the recipe of the shipped heads, which is that for their target,
-// and nothing else.
+// Flags change what they name, and nothing else, in the shipped heads' recipe, which
+// is the one for their target.
 func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
 	three := 3
@@ -40,7 +40,7 @@ func TestFlags(t *testing.T) {
 			func(r *Recipe) { r.From, r.Layers = []int{-1, 5}, 2 }},
 		{Flags{Head: "causal", ShapeFlags: ShapeFlags{Taps: []int{0, 6}}, TextFlags: train.TextFlags{Steps: &three}},
 			func(r *Recipe) { r.Taps, r.Steps = []int{0, 6}, 3 }},
-		// none are longer
+		// short blocks are never longer than blocks
 		{Flags{Head: "causal", ShapeFlags: ShapeFlags{Block: &three}}, func(r *Recipe) { r.Block, r.ShortBlock = 3, 3 }},
 	} {
 		want := NewRecipe(true)

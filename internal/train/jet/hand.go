@@ -11,13 +11,13 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// handOn makes every row of a layer, except the anchor's own, attend to the anchor and add its embedding
-// to the row, as far as the width of the key/value heads' values allows. The layer's MLP starts by adding
-// nothing.
+// handOn makes every row of a layer, except the anchor's own, attend to the anchor and add its
+// embedding to the row, as far as the width of the key/value heads' values allows. The layer's
+// MLP starts by adding nothing.
 //
-// Queries and keys have one dimension that matters: the slowest-rotating one, whose sign normalisation
-// keeps. A key is positive for an embedding, and negative for a mask token and for context; a query is
-// positive for a mask token.
+// Queries and keys have one dimension that matters: the slowest-rotating one, whose sign
+// normalisation keeps. A key is positive for an embedding, and negative for a mask token and for
+// context; a query is positive for a mask token.
 func (h *Head) handOn(w *train.WarmStart, layer int, texts [][]int32) error {
 	hidden, dim := h.net.Hidden, h.net.HeadDim
 	part := func(name string) *autograd.Param { return w.Head[fmt.Sprintf("blk.%d.%s.weight", layer, name)] }
@@ -119,8 +119,8 @@ type set struct {
 	weight float64
 }
 
-// divide finds the direction whose products with the sets' vectors are closest to their values, by
-// weighted least squares.
+// divide finds the direction whose products with the sets' vectors are closest to their
+// values, by weighted least squares.
 func divide(n int, sets ...set) ([]float64, error) {
 	a, b := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
 	for _, s := range sets {

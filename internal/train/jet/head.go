@@ -18,11 +18,11 @@ import (
 
 // Head is a block head in training over a frozen target (JetSpec §2.3).
 //
-// For every text the target computes, once, the taps of all tokens, and the distributions of the places
-// from the first anchor on. Anchors are drawn at random. Each gets a block that branches off the text
-// just before the anchor, and all blocks of some texts run in one pass. Row k of a block learns the
-// target's prediction k−1 places after the anchor, or for DSpark k places after it. Rows beyond the text
-// have no loss, nor has row 0 except for DSpark.
+// For every text the target computes, once, the taps of all tokens, and the distributions of the
+// places from the first anchor on. Anchors are drawn at random. Each gets a block that branches off
+// the text just before the anchor, and all blocks of some texts run in one pass. Row k of a block
+// learns the target's prediction k−1 places after the anchor, or for DSpark k places after it. Rows
+// beyond the text have no loss, nor has row 0 except for DSpark.
 type Head struct {
 	train.OverTarget
 
@@ -103,8 +103,8 @@ func (h *Head) loss(x nn.Mat, scale float32) autograd.Loss {
 	return h.Tape.CrossEntropy(src, &h.net.Head, h.targets, scale)
 }
 
-// forward runs the blocks up to the last norm's input. It returns a block's rows for each anchor, in the
-// order of texts and anchors, and leaves their targets in h.targets.
+// forward runs the blocks up to the last norm's input. It returns a block's rows for each anchor,
+// in the order of texts and anchors, and leaves their targets in h.targets.
 func (h *Head) forward(texts [][]int32, anchors [][]int, block int, o objective) (nn.Mat, error) {
 	length := len(texts[0])
 	for i, as := range anchors {
@@ -138,8 +138,8 @@ func (h *Head) forward(texts [][]int32, anchors [][]int, block int, o objective)
 	return x, nil
 }
 
-// teach runs the target over the texts, for their taps and for the distributions of the places that some
-// row may predict.
+// teach runs the target over the texts, for their taps and for the distributions of the
+// places that some row may predict.
 func (h *Head) teach(texts [][]int32, anchors [][]int, block int, o objective) {
 	length := len(texts[0])
 	first := length
@@ -168,8 +168,8 @@ func (h *Head) teach(texts [][]int32, anchors [][]int, block int, o objective) {
 	}
 }
 
-// layOut makes a chain of every text, and attaches a block of block rows below the token before each of
-// its anchors.
+// layOut makes a chain of every text, and attaches a block of block rows below the token
+// before each of its anchors.
 func (h *Head) layOut(texts [][]int32, anchors [][]int, block int) {
 	h.chains.Reset()
 	h.branches.Reset()

@@ -21,7 +21,7 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// tinyHead is a recipe for the tiny target of tinySets.
+// tinyHead returns a recipe for traintest's tiny target.
 func tinyHead(causal bool, steps int) Recipe {
 	return Recipe{
 		Causal: causal, Block: 4, Taps: []int{1, 2}, Basis: traintest.Basis(steps),
@@ -30,8 +30,8 @@ func tinyHead(causal bool, steps int) Recipe {
 	}
 }
 
-// Heads of both kinds learn what the target says; one that was interrupted ends in the weights of
-// one left alone, on another number of threads; and what is exported opens as a head of the target.
+// Heads of both kinds learn the target's predictions. An interrupted run ends with the weights of an
+// uninterrupted one, also on another number of threads. The exported file opens as a head of the target.
 func TestJet(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	for _, r := range []Recipe{tinyHead(true, 40), tinyHead(false, 40)} {
@@ -74,7 +74,7 @@ func TestJet(t *testing.T) {
 		}
 	}
 
-	// A folder has no name for the embedding as a tap.
+	// Folders cannot name the embedding as a tap.
 	r := tinyHead(true, 2)
 	r.Taps = []int{0, 2}
 	if err := j.TrainHead(context.Background(), "embedding", &r); err != nil {
@@ -90,9 +90,9 @@ func TestJet(t *testing.T) {
 	}
 }
 
-// The gradient of all blocks of some texts in one pass is the sum of those of each block alone,
-// whose text ends where its last row does: blocks do not see each other, nor the text from their
-// anchors on.
+// The gradient of all blocks of some texts in one pass is the sum of the gradients of each block
+// alone, in a text that ends with the block's last row: blocks do not see each other, nor the
+// text from their anchors on.
 func TestBlocksAreIndependent(t *testing.T) {
 	target := traintest.Target(t, 5)
 	cases.Check(t, 40, func(t *rapid.T) {
@@ -149,8 +149,8 @@ func TestBlocksAreIndependent(t *testing.T) {
 	})
 }
 
-// A head that begins as the target, with a layer before it that hands on the anchor, drafts the
-// next token before it has learned anything; one that begins as random numbers does not.
+// A head that starts as the target, after a layer that passes the anchor on, drafts the next token
+// before it has learned anything; a head that starts with random weights does not.
 func TestWarm(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	right := func(from []int) float64 {
@@ -172,7 +172,7 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-// openLearner is what Jet trains.
+// openTiny returns the learner that TestJet trains.
 func openTiny(t *testing.T, j *train.Job, r *Recipe) *learner {
 	t.Helper()
 	text, err := j.OpenCorpus(context.Background())

@@ -7,8 +7,8 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Validate measures, on each held-out source, the loss, the share of correct first guesses by depth, and
-// τ: the tokens per round when verifying the head's chains or trees.
+// Validate measures, on each held-out source, the loss, the share of correct first guesses by
+// depth, and τ: the tokens per round when verifying the head's chains or trees.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		if c := l.head.correction; c != nil {

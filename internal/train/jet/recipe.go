@@ -20,8 +20,8 @@ type Recipe struct {
 	From        []int
 	train.Basis // anchors are drawn where a head learns, see there
 
-	// For the first share ShortUntil of the steps, blocks have ShortBlock rows and are proportionally
-	// more numerous: the later rows build on what the first ones learn.
+	// For the first share ShortUntil of the steps, blocks have ShortBlock rows and are
+	// proportionally more numerous: the later rows build on what the first ones learn.
 	ShortBlock int
 	ShortUntil float64
 
@@ -46,8 +46,8 @@ func NewRecipe(causal bool) Recipe {
 	return r
 }
 
-// For returns the recipe for another target: the head grows with it, and starts from its blocks if
-// they are suitable.
+// For returns the recipe for another target: the head grows with it, and starts from its
+// blocks if they are suitable.
 func (r Recipe) For(m *model.Model) Recipe {
 	c := &m.Config
 	r.Heads = c.Heads
@@ -66,8 +66,8 @@ func (r Recipe) For(m *model.Model) Recipe {
 }
 
 // AsPaper returns the recipe with the papers' choices in place of grove's: AdamW, blocks of one length, and random
-// initial weights. A causal head learns as JetSpec's does (section 4.1), with equal weights for rows; other heads as
-// DFlash's do in the published trainers: from the text's tokens, with gamma 7. The number of steps stays.
+// initial weights. A causal head learns as JetSpec's does (section 4.1), with equal weights for rows; other heads
+// as DFlash's do in the published trainers: from the text's tokens, with gamma 7. The number of steps stays.
 func (r Recipe) AsPaper() Recipe {
 	rate := float32(3e-4)
 	r.Gamma = 0

@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// A recipe that cannot be followed to its end is refused before anything is done.
+// A recipe that cannot be completed is refused before anything is done.
 func TestHeadRecipeRefuses(t *testing.T) {
 	tiny := traintest.Shape()
 	shape := tiny.Config()
@@ -54,9 +54,9 @@ func TestHeadRecipeRefuses(t *testing.T) {
 	}
 }
 
-// Whether a checkpoint can be gone on with is for the fingerprint of its recipe to say, which is
-// one of names and order of fields: a change of these turns all runs away that were stopped before
-// it.
+// A run continues from a checkpoint only if the recipe's fingerprint is the same. It
+// covers the names and the order of fields: changing these makes all runs that were
+// stopped before unable to continue.
 func TestFingerprintStays(t *testing.T) {
 	r := tinyHead(true, 7)
 	if got := train.Fingerprint(&r); got != "53f4f75d5bcf3e45" {

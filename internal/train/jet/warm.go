@@ -7,15 +7,15 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// A block head with random initial weights learns as slowly as any language model: its mask rows get all
-// information about the anchor through attention that at first looks everywhere. But the target's blocks
-// are layers of the same kind, and nearly do a head's work. With the mean of the taps in place of each
-// block's own residual stream, the anchor's row, which is discarded, agrees with the target in nine
-// places of ten before any training.
+// A block head with random initial weights learns as slowly as any language model: its mask rows
+// get all information about the anchor through attention that at first looks everywhere. But the
+// target's blocks are layers of the same kind, and nearly do a head's work. With the mean of the
+// taps in place of each block's own residual stream, the anchor's row, which is discarded, agrees
+// with the target in nine places of ten before any training.
 //
-// So a head starts as the target: its layers are some of the target's blocks, with the most active units
-// of their MLPs where the head's are narrower. Before them comes a layer whose attention passes the
-// anchor's embedding to all rows.
+// So a head starts as the target: its layers are some of the target's blocks, with the most active
+// units of their MLPs where the head's are narrower. Before them comes a layer whose attention
+// passes the anchor's embedding to all rows.
 
 // checkFrom refuses layers that cannot start as From says.
 func (r *Recipe) checkFrom(target *model.Config) error {
@@ -36,8 +36,8 @@ func (r *Recipe) checkFrom(target *model.Config) error {
 	return nil
 }
 
-// warm starts layer i as block from[i] of the target; checkFrom has accepted from. The texts are examples
-// of the head's input.
+// warm starts layer i as block from[i] of the target; checkFrom has accepted from. The texts are
+// examples of the head's input.
 func (h *Head) warm(from []int, texts [][]int32) error {
 	w := h.Begin()
 	w.Fuse("fc.weight", 0.1)

@@ -44,8 +44,8 @@ func NewHeads(c medusa.Config, target *model.Model, kind gemm.Type) (*Heads, err
 	return h, headfile.Fits(&c, &target.Config)
 }
 
-// begin starts the heads as the authors' code does: residual blocks add next to nothing, since their
-// matrices are zero and their biases at most 1/√width, and output matrices are the target's.
+// begin starts the heads as the authors' code does: residual blocks add next to nothing, since
+// their matrices are zero and their biases at most 1/√width, and output matrices are the target's.
 func (h *Heads) begin(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	width := 1 / math.Sqrt(float64(h.net.Hidden))
@@ -72,8 +72,8 @@ type goal struct {
 	decay float64 // head i has the weight decay^i
 }
 
-// gradient computes the heads at places of some texts of one length and returns the loss. If the tape is
-// attached, it adds scale times the loss's gradient to that of the parameters.
+// gradient computes the heads at places of some texts of one length and returns the loss. If the
+// tape is attached, it adds scale times the loss's gradient to that of the parameters.
 func (h *Heads) gradient(texts [][]int32, places [][]int, o goal, scale float32) (all autograd.Loss) {
 	x := h.target(texts, places, o)
 	y := h.run(x)
@@ -103,9 +103,9 @@ func (h *Heads) gradient(texts [][]int32, places [][]int, o goal, scale float32)
 	return all
 }
 
-// target runs the target over texts, and returns the rows before the places, after the target's last
-// norm. If distributions are wanted, it fills h.soft with the target's after these and later
-// rows.
+// target runs the target over texts, and returns the rows before the places, after the
+// target's last norm. If distributions are wanted, it fills h.soft with the target's
+// after these and later rows.
 func (h *Heads) target(texts [][]int32, places [][]int, o goal) nn.Mat {
 	read, length := h.Target.Read(texts), len(texts[0])
 	if o.soft {

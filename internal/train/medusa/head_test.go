@@ -16,7 +16,7 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// tiny is a recipe for the tiny target.
+// tiny returns a recipe for the tiny target.
 func tiny(steps int) Recipe {
 	r := NewRecipe()
 	r.Depths = 3
@@ -30,9 +30,9 @@ func tiny(steps int) Recipe {
 	return r
 }
 
-// Heads learn what the target says; those that were interrupted end in the weights of those left
-// alone, on another number of threads; and what is exported opens as heads of the target, with a
-// tree template.
+// Heads learn the target's predictions. An interrupted run ends with the weights of an
+// uninterrupted one, also on another number of threads. The exported file opens as heads of the
+// target, with a tree template.
 func TestTrain(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	for name, change := range map[string]func(r *Recipe){
@@ -76,7 +76,7 @@ func TestTrain(t *testing.T) {
 	}
 }
 
-// Heads begin as the target's own output, as far as the biases of the residual blocks let them.
+// Heads start as the target's own output, as far as the biases of the residual blocks allow.
 func TestBegin(t *testing.T) {
 	target := traintest.Target(t, 3)
 	r := tiny(1)
@@ -112,9 +112,8 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// The gradient at all places of some texts at once is the sum of those of each place alone, in a
-// text that ends where its last head's token does. The loss is the sum over the heads, each with
-// its weight.
+// The gradient at all places of some texts at once is the sum of the gradients of each place alone,
+// in a text that ends with its last head's token. The loss is the weighted sum over the heads.
 func TestPlacesAreIndependent(t *testing.T) {
 	target := traintest.Target(t, 5)
 	cases.Check(t, 40, func(t *rapid.T) {
@@ -170,7 +169,7 @@ func TestPlacesAreIndependent(t *testing.T) {
 	})
 }
 
-// A recipe that cannot be followed to its end is refused before anything is done.
+// A recipe that cannot be completed is refused before anything is done.
 func TestRecipeRefuses(t *testing.T) {
 	shape := traintest.Shape()
 	c := shape.Config()
@@ -234,8 +233,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A checkpoint is gone on with by the fingerprint of its recipe, which is one of names and order of
-// fields: a change of these turns all runs away that were stopped before it.
+// A run continues from a checkpoint only if the recipe's fingerprint is the same. It covers the names
+// and the order of fields: changing these makes all runs that were stopped before unable to continue.
 func TestFingerprintStays(t *testing.T) {
 	r := tiny(7)
 	if got := train.Fingerprint(&r); got != "dcf338b7bcad2e57" {

@@ -57,8 +57,8 @@ func (l *learner) Gradient(step int) (total autograd.Loss, err error) {
 // fitTexts is the number of texts used to fit the tree template: the first ones trained on.
 const fitTexts = 48
 
-// Finish fits the tree template to the heads' accuracies. Places where a text repeats itself are used as
-// rarely as in training, since a round of decoding skips many of them.
+// Finish fits the tree template to the heads' accuracies. Places where a text repeats itself are
+// used as rarely as in training, since a round of decoding skips many of them.
 func (l *learner) Finish(context.Context, string) error {
 	var ranks [][]int
 	depths := l.heads.net.Depths

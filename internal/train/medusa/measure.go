@@ -7,8 +7,8 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Validate measures, on each held-out source, the loss, the share of correct first guesses by depth, and
-// τ: the tokens per round when verifying chains or trees.
+// Validate measures, on each held-out source, the loss, the share of correct first guesses by
+// depth, and τ: the tokens per round when verifying chains or trees.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.heads.measure(t, l.r.goal())
@@ -48,8 +48,8 @@ func (h *Heads) measure(t *train.HeldText, o goal) (*train.Blocks, error) {
 // ranked is the number of a head's candidates that a tree template can use, as in the authors' code.
 const ranked = 10
 
-// ranks returns, for every place of a text, the right token's rank for each head, or -1 if it is not
-// among the first ranked.
+// ranks returns, for every place of a text, the right token's rank for each head, or -1 if it is
+// not among the first ranked.
 func (h *Heads) ranks(text []int32, places []int) [][]int {
 	h.Tape.Detach()
 	y, n := h.run(h.target([][]int32{text}, [][]int{places}, goal{})), len(places)

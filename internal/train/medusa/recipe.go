@@ -22,11 +22,11 @@ type Recipe struct {
 	Nodes  int     // of the tree template fitted at the end
 }
 
-// NewRecipe returns Medusa-1 as its authors' code trains it (arXiv 2401.10774, section 2.2.1): the target
-// is frozen, the loss is the sum of the heads' cross-entropies, and AdamW's rate is 1e-3 after a warm-up
-// over a tenth of the steps, then falls along a cosine. The heads use the target's output matrix, as
-// text-generation-inference's do: with a small target, matrices of their own would be most of the
-// weights.
+// NewRecipe returns Medusa-1 as its authors' code trains it (arXiv 2401.10774, section 2.2.1): the
+// target is frozen, the loss is the sum of the heads' cross-entropies, and AdamW's rate is 1e-3
+// after a warm-up over a tenth of the steps, then falls along a cosine. The heads use the target's
+// output matrix, as text-generation-inference's do: with a small target, matrices of their own
+// would be most of the weights.
 func NewRecipe() Recipe {
 	r := Recipe{
 		Depths: 5, ResBlocks: 1, Basis: train.NewBasis(8, 1000),

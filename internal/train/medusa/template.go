@@ -61,9 +61,9 @@ func (f *fitting) Below(t *tree.Tree, node int) []sample.Candidate {
 	return list
 }
 
-// level replaces counts that rise by their means over the shortest runs with which the counts never rise.
-// A template uses ranks in order: a rank that is rarely or never right is included for the sake of the
-// ranks after it, and their counts are shared among them.
+// level replaces counts that rise by their means over the shortest runs with which the counts never
+// rise. A template uses ranks in order: a rank that is rarely or never right is included for the
+// sake of the ranks after it, and their counts are shared among them.
 func level(count []float64) {
 	var ends []int // of runs
 	for i := range count {

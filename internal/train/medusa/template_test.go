@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// genTemplate draws parents.
+// genTemplate draws a template's parents.
 func genTemplate(r *rapid.T, nodes int) (t medusa.Template) {
 	for i := range nodes {
 		t = append(t, rapid.Int32Range(0, int32(i)).Draw(r, "parent"))
@@ -17,7 +17,7 @@ func genTemplate(r *rapid.T, nodes int) (t medusa.Template) {
 	return t
 }
 
-// pathsOf is the ranks that lead to each node.
+// pathsOf returns the ranks on the path to each node.
 func pathsOf(t medusa.Template) [][]int {
 	paths, children := [][]int{{}}, make([]int, len(t)+1)
 	for _, parent := range t {
@@ -27,7 +27,7 @@ func pathsOf(t medusa.Template) [][]int {
 	return paths[1:]
 }
 
-// accepted is how many nodes of a template are right, over all places.
+// accepted returns the number of a template's nodes that are right, over all places.
 func accepted(t medusa.Template, ranks [][]int) (n int) {
 	for _, path := range pathsOf(t) {
 		for _, r := range ranks {
@@ -39,7 +39,7 @@ func accepted(t medusa.Template, ranks [][]int) (n int) {
 	return n
 }
 
-// sortRanks renames ranks, so that at the end of every path lower ones are right at least as often.
+// sortRanks renames ranks so that at the end of every path lower ranks are right at least as often.
 func sortRanks(places [][]int, depth int) {
 	if len(places) == 0 || depth == len(places[0]) {
 		return
@@ -61,7 +61,7 @@ func sortRanks(places [][]int, depth int) {
 	}
 }
 
-// No template of as many nodes is accepted more often than the one that is fitted.
+// No template with the same number of nodes is accepted more often than the fitted one.
 func TestFit(t *testing.T) {
 	cases.Check(t, 40, func(r *rapid.T) {
 		depths := rapid.IntRange(1, 4).Draw(r, "depths")
@@ -80,14 +80,14 @@ func TestFit(t *testing.T) {
 			}
 		}
 	})
-	// Tokens that were not ranked are right nowhere.
+	// Tokens that were not ranked are never right.
 	if got := fitTemplate([][]int{{0, -1}, {-1, 0}, {0, 0}, {1, -1}}, 9); !slices.Equal(got, medusa.Template{0, 0, 1}) {
 		t.Errorf("fitted %v", got)
 	}
 }
 
-// A template of enough nodes has every path that was right anywhere, whatever ranks before it were
-// right nowhere.
+// A template with enough nodes has every path that was right anywhere, even if ranks
+// before it never were.
 func TestFitGoesOnBehindGaps(t *testing.T) {
 	cases.Check(t, 40, func(r *rapid.T) {
 		depths := rapid.IntRange(1, 3).Draw(r, "depths")
@@ -109,7 +109,7 @@ func TestFitGoesOnBehindGaps(t *testing.T) {
 	})
 }
 
-// Levelled numbers fall, add up to what they did, and stay where they fell already.
+// Levelled counts fall, keep their sum, and stay as they are if they fell already.
 func TestLevel(t *testing.T) {
 	cases.Check(t, 40, func(r *rapid.T) {
 		count := rapid.SliceOfN(rapid.Float64Range(0, 9), 0, 12).Draw(r, "count")
@@ -124,7 +124,7 @@ func TestLevel(t *testing.T) {
 			}
 			falls = falls && (i == 0 || count[i] <= count[i-1])
 			before, after = before+count[i], after+got[i]
-			if after < before-1e-9 { // shares go to earlier ranks
+			if after < before-1e-9 { // earlier ranks only gain
 				r.Fatalf("%v has less than %v before place %d", got, count, i)
 			}
 		}

@@ -1,6 +1,6 @@
-// Package mtp trains multi-token prediction layers for models that have none. They are EAGLE heads of
-// version eagle.Native, trained by EAGLE-3's training-time test, so that the single layer can go on
-// drafting from its own states.
+// Package mtp trains multi-token prediction layers for models that have none. They are EAGLE heads
+// of version eagle.Native, trained by EAGLE-3's training-time test, so that the single layer can go
+// on drafting from its own states.
 package mtp
 
 import (
@@ -68,8 +68,8 @@ func newRecipe() eagle.Recipe {
 	return r
 }
 
-// asPaper returns a recipe with FastMTP's choices (arXiv 2509.18362) in place of grove's: AdamW, three depths with
-// falling weights, and random initial weights. The number of steps stays.
+// asPaper returns a recipe with FastMTP's choices (arXiv 2509.18362) in place of grove's: AdamW,
+// three depths with falling weights, and random initial weights. The number of steps stays.
 func asPaper(r eagle.Recipe) eagle.Recipe {
 	r.Course = train.PaperCourse(r.Course, 5e-5, 0.95, 0.015, true, 1)
 	r.TestSteps, r.Decay = 3, 0.6

@@ -13,7 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// tiny is a recipe for the tiny target of traintest.
+// tiny returns a recipe for traintest's tiny target.
 func tiny(steps int) eagle.Recipe {
 	r := newRecipe()
 	r.Heads = 4
@@ -30,8 +30,8 @@ func tiny(steps int) eagle.Recipe {
 	return r
 }
 
-// A layer learns what the target says. One that was interrupted ends in the weights of one left
-// alone, on another number of threads; and what is exported opens as a layer of the target.
+// A layer learns the target's predictions. An interrupted run ends with the weights of an uninterrupted
+// one, also on another number of threads. The exported file opens as a layer of the target.
 func TestTrain(t *testing.T) {
 	j, r := traintest.JobWithTarget(t), tiny(30)
 	watched, first, last := traintest.Watched(j, traintest.WhereMeasured)
@@ -53,8 +53,8 @@ func TestTrain(t *testing.T) {
 	}
 }
 
-// A recipe that cannot be followed to its end is refused, the usual one is not; and flags change
-// what they name in it, and nothing else.
+// A recipe that cannot be completed is refused; the usual one is not. Flags change what they name
+// in the recipe, and nothing else.
 func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
 	two := 2

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// group is the rows of a text that learn: places are the tokens whose entries learn, in ascending order,
-// and depths is the number of rows of each, including the entry's.
+// group is the rows of a text that learn: places are the tokens whose entries learn, in ascending
+// order, and depths is the number of rows of each, including the entry's.
 type group struct {
 	places, depths []int
 }
@@ -20,9 +20,9 @@ func (g *group) rows() (n int) {
 	return n
 }
 
-// drop is P-EAGLE's conditional drop: depth d keeps a share keep^d of the places of depth 0, and at least
-// the share least, drawn from those that depth d−1 keeps and that have a target. last is the last place
-// with a target.
+// drop is P-EAGLE's conditional drop: depth d keeps a share keep^d of the places of depth 0, and
+// at least the share least, drawn from those that depth d−1 keeps and that have a target. last is
+// the last place with a target.
 func drop(seed, number uint64, places []int, depths, last int, keep, least float64) group {
 	g := group{places, make([]int, len(places))}
 	random := rand.New(rand.NewPCG(seed, number))

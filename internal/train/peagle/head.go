@@ -14,9 +14,9 @@ import (
 
 // Head is a P-EAGLE head in training over a frozen target.
 //
-// Every token of a text except the first is an entry, and some entries have mask rows below them. All
-// rows of some texts run in one pass. An entry's row learns the target's next prediction, and the d-th
-// mask row below it the target's prediction d places later.
+// Every token of a text except the first is an entry, and some entries have mask rows below them.
+// All rows of some texts run in one pass. An entry's row learns the target's next prediction, and
+// the d-th mask row below it the target's prediction d places later.
 type Head struct {
 	train.OverTarget
 
@@ -33,8 +33,8 @@ type Head struct {
 	targets autograd.Targets
 }
 
-// NewHead returns a head of zeros over a target; its matrix products run as kind (F32 or BF16). tokens
-// is its draft vocabulary; nil means all.
+// NewHead returns a head of zeros over a target; its matrix products run as kind (F32 or BF16).
+// tokens is its draft vocabulary; nil means all.
 func NewHead(c peagle.Config, tokens []int32, target *model.Model, kind gemm.Type) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind)}
 	var err error
@@ -55,8 +55,8 @@ func (h *Head) Config() *peagle.Config { return &h.net.Config }
 // output returns the states x as the output matrix reads them.
 func (h *Head) output(x nn.Mat) nn.Source { return h.net.Base.Output(x) }
 
-// gradient runs some texts of one length, each with its group of rows, and adds scale times the loss's
-// gradient to that of the parameters.
+// gradient runs some texts of one length, each with its group of rows, and adds scale times the
+// loss's gradient to that of the parameters.
 func (h *Head) gradient(texts [][]int32, groups []group, scale float32) autograd.Loss {
 	h.Tape.Reset()
 	h.Tape.Attach()
@@ -66,8 +66,8 @@ func (h *Head) gradient(texts [][]int32, groups []group, scale float32) autograd
 	return l
 }
 
-// forward computes the states of the groups' rows, in the order of texts and places, each place's entry
-// row first. It leaves their targets in h.targets.
+// forward computes the states of the groups' rows, in the order of texts and places, each place's
+// entry row first. It leaves their targets in h.targets.
 func (h *Head) forward(texts [][]int32, groups []group) nn.Mat {
 	length := len(texts[0])
 	first := length
@@ -97,8 +97,8 @@ func (h *Head) forward(texts [][]int32, groups []group) nn.Mat {
 	return x
 }
 
-// layOut makes a chain of every text's entries, attaches the mask rows of its group below them, and
-// returns the entries' taps.
+// layOut makes a chain of every text's entries, attaches the mask rows of its group below them,
+// and returns the entries' taps.
 func (h *Head) layOut(texts [][]int32, groups []group) nn.Mat {
 	length, width := len(texts[0]), h.net.Width()
 	taps := h.taps.Mat(len(texts)*(length-1), width)

@@ -19,7 +19,7 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// tiny is a recipe for the tiny target of traintest.
+// tiny returns a recipe for traintest's tiny target.
 func tiny(steps int) Recipe {
 	r := Recipe{
 		Layering: train.Layering{Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 64, RopeBase: 10000},
@@ -29,9 +29,9 @@ func tiny(steps int) Recipe {
 	return r
 }
 
-// Heads of either method, and one of a draft vocabulary, learn what the target says; one that was
-// interrupted ends in the weights of one left alone, on another number of threads; and what is
-// exported opens as a head of the target.
+// Heads of either method, and one with a draft vocabulary, learn the target's predictions. An
+// interrupted run ends with the weights of an uninterrupted one, also on another number of threads.
+// The exported file opens as a head of the target.
 func TestTrain(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	for name, change := range map[string]func(r *Recipe){
@@ -80,8 +80,8 @@ func TestTrain(t *testing.T) {
 	}
 }
 
-// A head that begins as EAGLE-3's does says the next token before it has learned anything; one that
-// begins as random numbers does not.
+// A head with EAGLE-3's warm start predicts the next token before it has learned anything; a head
+// that starts with random weights does not.
 func TestWarm(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	right := func(from []int) float64 {
@@ -104,8 +104,8 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-// A head that starts as an EAGLE-3 head has its draft vocabulary, its weights, and its guesses,
-// whatever layers it has more.
+// A head that starts from an EAGLE-3 head has its draft vocabulary, its weights and its guesses,
+// however many more layers it has.
 func TestStart(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	e := traineagle.NewRecipe(3)
@@ -168,8 +168,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// The drop keeps blocks without gaps, within the text, and of every depth the share that the paper
-// names, as far as there are places.
+// The drop keeps blocks without gaps and within the text, and at every depth the share that the
+// paper gives, as far as there are places.
 func TestDrop(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		last := rapid.IntRange(1, 60).Draw(t, "last")
@@ -209,7 +209,7 @@ func TestDrop(t *testing.T) {
 }
 
 // The loss and the gradient of all blocks of some texts in one pass are the sums of those of each
-// row alone, in a block of its own after the entries that it sees.
+// row alone, in its own block after the entries that it sees.
 func TestBlocksAreIndependent(t *testing.T) {
 	target := traintest.Target(t, 5)
 	cases.Check(t, 40, func(t *rapid.T) {
@@ -246,7 +246,7 @@ func TestBlocksAreIndependent(t *testing.T) {
 		for i, text := range texts {
 			for n, p := range groups[i].places {
 				for d := range groups[i].depths[n] {
-					// The block up to the row, less the block up to the row before.
+					// The block up to the row, minus the block up to the row before.
 					block := group{[]int{p}, []int{d + 1}}
 					want.Add(h.gradient([][]int32{text[:p+d+2]}, []group{block}, 1))
 					if d > 0 {

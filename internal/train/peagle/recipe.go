@@ -107,8 +107,8 @@ func (r *Recipe) Prepare(j *train.Job) error {
 	return r.Check(&j.Target.Config)
 }
 
-// config is the head's shape for a target. Like EAGLE-3's, its attention does not normalise queries
-// and keys.
+// config is the head's shape for a target. Like EAGLE-3's, its attention does not
+// normalise queries and keys.
 func (r *Recipe) config(target *model.Config, mask int32) peagle.Config {
 	base := eagle.Config{
 		Config: r.Layering.Config(target), Version: 3, Taps: r.Taps,

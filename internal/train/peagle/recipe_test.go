@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// A recipe that cannot be followed to its end is refused before anything is done.
+// A recipe that cannot be completed is refused before anything is done.
 func TestRecipeRefuses(t *testing.T) {
 	s := traintest.Shape()
 	shape := s.Config()
@@ -35,7 +35,7 @@ func TestRecipeRefuses(t *testing.T) {
 	}
 }
 
-// Flags change what they name in the recipe, which is that for its target, and nothing else.
+// Flags change what they name, and nothing else, in the recipe, which is the one for its target.
 func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
 	two := 2

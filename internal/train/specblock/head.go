@@ -16,11 +16,11 @@ import (
 
 // Head is a SpecBlock head in training over a frozen target (SpecBlock §3.3).
 //
-// The first blocks of all of a text's entries are computed in one pass, since each sees the rows of the
-// blocks before it. The rows of some, drawn at random, are trained, and later blocks continue from them:
-// a second from a row of the first, a third from a row of the second, on the head's own states and the
-// text's tokens. All blocks with the same number of blocks before them run in one pass, over the keys
-// and values that earlier passes left, and the gradient flows back through all passes.
+// The first blocks of all of a text's entries are computed in one pass, since each sees the rows of
+// the blocks before it. The rows of some, drawn at random, are trained, and later blocks continue from
+// them: a second from a row of the first, a third from a row of the second, on the head's own states
+// and the text's tokens. All blocks with the same number of blocks before them run in one pass, over
+// the keys and values that earlier passes left, and the gradient flows back through all passes.
 type Head struct {
 	train.OverTarget
 
@@ -35,9 +35,9 @@ type Head struct {
 	judging judging
 }
 
-// start is where blocks are trained: at is the place of the first block's input token, the last committed
-// one; cuts has, for every later block, how far along the rows of the block before it the block starts,
-// from 0 to below 1.
+// start is where blocks are trained: at is the place of the first block's input token, the last
+// committed one; cuts has, for every later block, how far along the rows of the block before it the
+// block starts, from 0 to below 1.
 type start struct {
 	at   int
 	cuts []float64
@@ -62,8 +62,8 @@ type block struct {
 	start    int // index of its start, counted through all texts
 }
 
-// NewHead returns a head of zeros over a target; its matrix products run as kind (F32 or BF16). tokens is
-// its draft vocabulary; nil means all. With own, its output matrix is its own and trained, else the target's.
+// NewHead returns a head of zeros over a target; its matrix products run as kind (F32 or BF16). tokens is its
+// draft vocabulary; nil means all. With own, its output matrix is its own and trained, else the target's.
 func NewHead(c specblock.Config, tokens []int32, own bool, target *model.Model, kind gemm.Type) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind), judging: newJudging(target.Pool())}
 	var err error
@@ -81,14 +81,14 @@ func NewHead(c specblock.Config, tokens []int32, own bool, target *model.Model, 
 // Config is the head's shape.
 func (h *Head) Config() *specblock.Config { return &h.net.Config }
 
-// forward runs rounds rounds of blocks on some texts of one length; the first has the blocks of all entries.
-// Afterwards rounds[b].states has the rows of round b before the last norm, rounds[b].said their
-// predictions, and soft the target's distributions from place h.first on. Blocks whose token, or the
-// token after it, is beyond the text are left out.
+// forward runs rounds rounds of blocks on some texts of one length; the first has the blocks of all
+// entries. Afterwards rounds[b].states has the rows of round b before the last norm, rounds[b].said
+// their predictions, and soft the target's distributions from place h.first on. Blocks whose token,
+// or the token after it, is beyond the text are left out.
 //
-// onPath allows only starts that drafting reaches: if the row of a cut comes after a wrong row of its
-// block, the new block starts from an earlier row. The text's token there is then that row's first guess
-// or an alternative.
+// onPath allows only starts that drafting reaches: if the row of a cut comes after a wrong row of
+// its block, the new block starts from an earlier row. The text's token there is then that row's
+// first guess or an alternative.
 func (h *Head) forward(texts [][]int32, starts [][]start, rounds int, onPath bool) error {
 	length := len(texts[0])
 	h.first = length
@@ -152,8 +152,8 @@ func (h *Head) runFirst(starts [][]start) {
 // cutRow maps a cut to a row, from 1 to rows, each with the same probability.
 func cutRow(cut float64, rows int) int { return 1 + int(cut*float64(rows)) }
 
-// goOn runs round b, the blocks that start from those of the previous round, and reports whether it has
-// any.
+// goOn runs round b, the blocks that start from those of the previous round, and
+// reports whether it has any.
 func (h *Head) goOn(b int, starts [][]start, onPath bool) bool {
 	n := h.net
 	r := h.rounds[b]

@@ -20,7 +20,7 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// tinySpecBlock is a recipe for the tiny target of tinyJob.
+// tinySpecBlock returns a recipe for traintest's tiny target.
 func tinySpecBlock(steps int) Recipe {
 	return Recipe{
 		Block: 3, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 32, RankWidth: 32, RopeBase: 10000,
@@ -31,9 +31,9 @@ func tinySpecBlock(steps int) Recipe {
 	}
 }
 
-// A head learns what the target says; one that was interrupted ends in the weights of one left
-// alone, on another number of threads; what is exported opens as a head of the target, and what is
-// measured is written down.
+// A head learns the target's predictions. An interrupted run ends with the weights of an
+// uninterrupted one, also on another number of threads. The exported file opens as a head of the
+// target, and the measurements are written to a file.
 func TestSpecBlock(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	r := tinySpecBlock(30)
@@ -81,8 +81,8 @@ func TestSpecBlock(t *testing.T) {
 	specBlockSlots(t, &j)
 }
 
-// specBlockServes: a head drafts as it is measured. The rounds of a loop with chains are those that
-// its rows in training foretell, to the last.
+// specBlockServes: a head drafts as it is measured. A decoding loop with chains takes exactly the
+// rounds that the head's rows in training predict.
 func specBlockServes(t *testing.T, j *train.Job, r *Recipe, m *model.Model) {
 	served, err := specblock.Open(registry.Head{Name: filepath.Join(j.Dir, "specblock", "model-f32.gguf")},
 		registry.Target{Model: m})
@@ -102,7 +102,7 @@ func specBlockServes(t *testing.T, j *train.Job, r *Recipe, m *model.Model) {
 	defer text.Close()
 	l := traintest.Learner[*learner](t, j, r, text)
 	done := train.Loop{Course: r.Course, Dir: filepath.Join(j.Dir, "specblock"), Pool: j.Target.Pool()}
-	if err := done.Run(context.Background(), l); err != nil { // which only loads the weights
+	if err := done.Run(context.Background(), l); err != nil { // only loads the weights
 		t.Fatal(err)
 	}
 	h := l.head
@@ -118,7 +118,7 @@ func specBlockServes(t *testing.T, j *train.Job, r *Recipe, m *model.Model) {
 	for i, prompt := range prompts {
 		text := slices.Concat(prompt, out[i])
 		end := len(text)
-		text = append(text, make([]int32, r.Rounds*r.Block)...) // of what comes later nothing counts
+		text = append(text, make([]int32, r.Rounds*r.Block)...) // the tokens after the text do not matter
 		var starts []start
 		for at := len(prompt); at < end; at++ {
 			starts = append(starts, start{at, slices.Repeat([]float64{.99}, r.Rounds-1)})
@@ -143,8 +143,8 @@ func specBlockServes(t *testing.T, j *train.Job, r *Recipe, m *model.Model) {
 	}
 }
 
-// specBlockWarm: a head that begins as the target says the next token before it has learned
-// anything, and goes on from what it said; one that begins as random numbers does not.
+// specBlockWarm: a head that starts as the target predicts the next token before it has learned
+// anything, and continues from its own predictions; a head that starts with random weights does not.
 func specBlockWarm(t *testing.T, j *train.Job) {
 	text, err := j.OpenCorpus(context.Background())
 	if err != nil {
@@ -169,8 +169,8 @@ func specBlockWarm(t *testing.T, j *train.Job) {
 	}
 }
 
-// specBlockSlots: what a slot's query adds to the first layer's input has the size that was asked for,
-// relative to what the target's layer reads there. Layer 0 reads the embedding of the next token.
+// specBlockSlots: a slot query's contribution to the first layer's input has the requested size,
+// relative to the input of the target's layer. Layer 0's input is the embedding of the next token.
 func specBlockSlots(t *testing.T, j *train.Job) {
 	text, err := j.OpenCorpus(context.Background())
 	if err != nil {
@@ -210,8 +210,8 @@ func rootMeanSquare(x []float32) float64 {
 	return math.Sqrt(sum / float64(len(x)))
 }
 
-// specBlockVocabulary: a head whose output has part of the vocabulary, the target's rows or its own, learns, by the
-// paper's mean of each place, and opens with its tokens; as it is trained, so it drafts.
+// specBlockVocabulary: a head whose output covers part of the vocabulary, with the target's rows or its
+// own, learns with the paper's mean at each place, and opens with its tokens. It drafts as it was trained.
 func specBlockVocabulary(t *testing.T, j train.Job, m *model.Model, own bool) {
 	r := tinySpecBlock(20)
 	r.OwnOutput = own

@@ -84,9 +84,8 @@ func (l *learner) draw(number int, text *train.Conversation, rounds, anchors int
 		r.Repeats), rounds)
 }
 
-// drawCuts turns anchors into starts, each for rounds rounds of blocks: every later block starts from a
-// row of the block before it, all with the same probability (§3.3, cross-block
-// training).
+// drawCuts turns anchors into starts, each for rounds rounds of blocks: every later block starts
+// from a row of the block before it, all with the same probability (§3.3, cross-block training).
 func drawCuts(seed, number uint64, anchors []int, rounds int) []start {
 	r := rand.New(rand.NewPCG(seed, number))
 	starts := make([]start, len(anchors))

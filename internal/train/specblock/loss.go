@@ -74,8 +74,8 @@ func (h *Head) distribution(text, place int) int {
 	return text*(len(h.texts[text])-1-h.first) + place - h.first
 }
 
-// say judges a row by its logits. token is the text's; best is the output's row for the token that the
-// target finds likeliest.
+// say judges a row by its logits. token is the text's; best is the output's row for the token that
+// the target finds likeliest.
 func (h *Head) say(s *said, worker int, logits []float32, token, best int32) {
 	j := &h.judging
 	top, index := j.top[worker][:], j.index[worker][:]
@@ -105,8 +105,8 @@ type weighting struct {
 	placeMeans bool    // each place of a block contributes the mean of its rows
 }
 
-// weigh lists the rows of a round that are trained, and their weights: decay^k over the number of blocks
-// or, with placeMeans, over the number of trained rows at place k (equation 6).
+// weigh lists the rows of a round that are trained, and their weights: decay^k over the number of
+// blocks or, with placeMeans, over the number of trained rows at place k (equation 6).
 func (t *weighting) weigh(block int, all []said) (rows []int32, weight []float32) {
 	count := make([]int, block)
 	for i := range all {
@@ -125,8 +125,8 @@ func (t *weighting) weigh(block int, all []said) (rows []int32, weight []float32
 	return rows, weight
 }
 
-// gradient runs rounds of blocks on some texts of one length, and adds scale times the gradient of the
-// rounds' losses to that of the parameters.
+// gradient runs rounds of blocks on some texts of one length, and adds scale times the gradient of
+// the rounds' losses to that of the parameters.
 func (h *Head) gradient(texts [][]int32, starts [][]start, rounds int, t weighting, scale float32) (autograd.Loss, error) {
 	h.Tape.Reset()
 	h.Tape.Attach()
@@ -149,9 +149,9 @@ func (h *Head) gradient(texts [][]int32, starts [][]start, rounds int, t weighti
 	return total, nil
 }
 
-// loss is the loss of rows of a round's blocks, whose states are x. Equation 6 takes the mean at each place
-// in a block, however few of its rows are valid (weighting.placeMeans). Otherwise all valid rows count
-// equally, so a place counts in proportion to how often drafting reaches it.
+// loss is the loss of rows of a round's blocks, whose states are x. Equation 6 takes the mean at
+// each place in a block, however few of its rows are valid (weighting.placeMeans). Otherwise all
+// valid rows count equally, so a place counts in proportion to how often drafting reaches it.
 func (h *Head) loss(r *round, rows []int32, x nn.Mat, weight []float32, scale float32) autograd.Loss {
 	j, n := &h.judging, h.net
 	j.token, h.soft.Row = j.token[:0], h.soft.Row[:0]
@@ -187,14 +187,14 @@ func (h *Head) ranks(r *round, rows []int32, x nn.Mat) nn.Mat {
 	return out
 }
 
-// rankScale keeps the rank head, which reads states at their full size, from dominating the norm by which
-// the whole gradient is clipped. The scale does not change how the rank head learns: it shares no
-// parameters with the rest, and the optimiser ignores the size of their gradient.
+// rankScale keeps the rank head, which reads states at their full size, from dominating the norm by
+// which the whole gradient is clipped. The scale does not change how the rank head learns: it
+// shares no parameters with the rest, and the optimiser ignores the size of their gradient.
 const rankScale = 1e-3
 
-// learnRanks adds, on the tape, the gradient of the mean cross-entropy of the buckets of a round's rows
-// (§3.3, rank-head supervision). Rows of rare buckets count more: the weight of a bucket is its share of
-// the rows to the power of 1 − balance.
+// learnRanks adds, on the tape, the gradient of the mean cross-entropy of the buckets of a round's
+// rows (§3.3, rank-head supervision). Rows of rare buckets count more: the weight of a bucket is
+// its share of the rows to the power of 1 − balance.
 func (h *Head) learnRanks(r *round, rows []int32, x nn.Mat, balance float64, scale float32) {
 	out := h.ranks(r, rows, x)
 	bucket := make([]int8, len(rows))
@@ -214,8 +214,8 @@ func (h *Head) learnRanks(r *round, rows []int32, x nn.Mat, balance float64, sca
 	learnBuckets(out, bucket, weight)
 }
 
-// learnBuckets adds, on the tape, the gradient of the cross-entropy of rows' scores against their buckets,
-// each row with its bucket's weight.
+// learnBuckets adds, on the tape, the gradient of the cross-entropy of rows' scores against their
+// buckets, each row with its bucket's weight.
 func learnBuckets(scores nn.Mat, bucket []int8, weight [specblock.RankBuckets]float32) (l autograd.Loss) {
 	d, _ := autograd.Grad(scores)
 	for i, b := range bucket {

@@ -10,9 +10,9 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Validate measures, on each held-out source, the loss of all rows, also those after a wrong one; α by place
-// in the chain; τ, the tokens per round when verifying the head's chains; and the rank head's mean
-// F1.
+// Validate measures, on each held-out source, the loss of all rows, also those after a wrong
+// one; α by place in the chain; τ, the tokens per round when verifying the head's chains;
+// and the rank head's mean F1.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.head.measure(t, l.r.Rounds, train.HeldTexts, train.HeldTokens, l.r.Block)
@@ -58,8 +58,8 @@ func (c count) Share() float64 { return float64(c.right) / math.Max(1, float64(c
 // Chain is τ of chains as long as all blocks together.
 func (m *measure) Chain() float64 { return m.Tokens / m.Rounds }
 
-// confusion counts rows by the bucket of the target's token, and by the bucket that the rank head
-// chose.
+// confusion counts rows by the bucket of the target's token, and by the bucket that
+// the rank head chose.
 type confusion [specblock.RankBuckets][specblock.RankBuckets]int
 
 // Bucket returns how well a bucket is distinguished from the others (table 3), and its share of all rows.
@@ -91,9 +91,9 @@ func (c *confusion) MeanF1() float64 {
 	return sum / float64(len(c))
 }
 
-// measure makes the head draft after each of the first tokens that the target generated in the first
-// texts. Chains consist of whole blocks, one after the other; second blocks are also started from other
-// rows of the first, from row least on.
+// measure makes the head draft after each of the first tokens that the target generated in the
+// first texts. Chains consist of whole blocks, one after the other; second blocks are also started
+// from other rows of the first, from row least on.
 func (h *Head) measure(t *train.HeldText, rounds, texts, tokens, least int) (*measure, error) {
 	h.Tape.Detach()
 	block := h.net.Block
@@ -121,8 +121,8 @@ func (h *Head) measure(t *train.HeldText, rounds, texts, tokens, least int) (*me
 	return m, err
 }
 
-// drafts adds the predictions of a forward pass to m; all its blocks started from row cut of the blocks
-// before them.
+// drafts adds the predictions of a forward pass to m; all its blocks started from row
+// cut of the blocks before them.
 func (h *Head) drafts(m *measure, cut, rounds, starts int) {
 	block := h.net.Block
 	right := make([]int, starts) // length of each chain's run of right rows so far
@@ -158,8 +158,8 @@ func (h *Head) drafts(m *measure, cut, rounds, starts int) {
 	}
 }
 
-// tally adds the loss of a round's rows to m, and the rank head's choices for the rows that drafting
-// reaches.
+// tally adds the loss of a round's rows to m, and the rank head's choices for the
+// rows that drafting reaches.
 func (h *Head) tally(m *measure, r *round, drafted []int32) {
 	var rows []int32
 	for i, s := range r.said {

@@ -6,9 +6,9 @@ import (
 	"github.com/grovellm/grove/internal/drafters/specblock"
 )
 
-// A row's likeliest bucket is nearly always the first, since most rows belong to it. But in the mean F1
-// of the buckets a rare one counts as much as the first, so the mean is best if rare ones are chosen more
-// readily. Coordinate ascent on scores and buckets determines by how much.
+// A row's likeliest bucket is nearly always the first, since most rows belong to it. But in the
+// mean F1 of the buckets a rare one counts as much as the first, so the mean is best if rare ones
+// are chosen more readily. Coordinate ascent on scores and buckets determines by how much.
 
 // scores returns the rank head's scores for rows.
 func (k *rankLearner) scores(rows *rankRows) [][specblock.RankBuckets]float32 {

@@ -15,12 +15,12 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// The rank head learns together with the rest of the head, whose distributions change until the end, and
-// each step's rows come from the same few texts. So when the rest is finished, a new rank head is fitted
-// to it: rows of many texts that the head has not learned from are stored with their buckets, and used
-// in random order. It learns by plain cross-entropy, so that its scores are log-probabilities, with
-// which trees are weighed. The offsets that are added when one bucket is chosen are fitted separately,
-// on rows of other texts (offsets.go).
+// The rank head learns together with the rest of the head, whose distributions change until the
+// end, and each step's rows come from the same few texts. So when the rest is finished, a new rank
+// head is fitted to it: rows of many texts that the head has not learned from are stored with their
+// buckets, and used in random order. It learns by plain cross-entropy, so that its scores are
+// log-probabilities, with which trees are weighed. The offsets that are added when one bucket is
+// chosen are fitted separately, on rows of other texts (offsets.go).
 
 // RankFit describes how the rank head is fitted to a finished head.
 type RankFit struct {
@@ -86,8 +86,8 @@ type rankRows struct {
 	bucket           []int8
 }
 
-// readRanks runs the head over the texts of some steps, and keeps the rows that drafting reaches: those
-// with only right rows before them in their block, in blocks that start from such rows.
+// readRanks runs the head over the texts of some steps, and keeps the rows that drafting reaches:
+// those with only right rows before them in their block, in blocks that start from such rows.
 func (l *learner) readRanks(ctx context.Context, from, to int) (*rankRows, error) {
 	h, rows := l.head, new(rankRows)
 	h.Tape.Detach()
@@ -116,8 +116,8 @@ func (l *learner) readRanks(ctx context.Context, from, to int) (*rankRows, error
 	return rows, nil
 }
 
-// rankLearner is a rank head over a frozen head, as a train.Learner. Its parameters expect states and
-// features scaled to size one: install folds that scale into the weights.
+// rankLearner is a rank head over a frozen head, as a train.Learner. Its parameters expect states
+// and features scaled to size one: install folds that scale into the weights.
 type rankLearner struct {
 	base   *learner
 	of     string // hash of the base's weights
@@ -138,8 +138,8 @@ type rankLearner struct {
 	features [specblock.Features]float32
 }
 
-// newRankLearner makes the learner of a rank head over l's head. Scales come from apart; read returns the
-// rows to learn from.
+// newRankLearner makes the learner of a rank head over l's head. Scales come from apart; read
+// returns the rows to learn from.
 func newRankLearner(l *learner, apart *rankRows, read func() (*rankRows, error)) (*rankLearner, error) {
 	k := &rankLearner{base: l, read: read, params: autograd.NewParams(gemm.F32), exec: nn.NewExec(l.Job.Target.Pool())}
 	c := &l.head.net.Config
@@ -220,8 +220,7 @@ func (k *rankLearner) Gradient(step int) (autograd.Loss, error) {
 	return l, nil
 }
 
-// deal returns the i-th row to learn from: every epoch has all rows, in a random order of its
-// own.
+// deal returns the i-th row to learn from: every epoch has all rows, in a random order of its own.
 func (k *rankLearner) deal(i int) int {
 	n := len(k.rows.bucket)
 	if epoch := i / n; k.order == nil || epoch != k.epoch {

@@ -21,9 +21,9 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// ranksComeAfter: a head that was trained without a last stage gets its rank head when that is
-// asked for, without a further step of the head, and is then the head that was trained with it;
-// nothing but the rank head is another.
+// ranksComeAfter: a head that was trained without the last stage gets its rank head when that is
+// requested, without another step of the rest. It is then the head that was trained with the stage:
+// only the rank head has changed.
 func ranksComeAfter(t *testing.T, j train.Job, r Recipe) {
 	without := r
 	without.Ranks.Texts = 0
@@ -75,7 +75,7 @@ func ranksComeAfter(t *testing.T, j train.Job, r Recipe) {
 	}
 }
 
-// What was learned on rows of size one is, installed, the same function of rows as they are.
+// A rank head learned on rows scaled to size one is, once installed, the same function of unscaled rows.
 func TestInstall(t *testing.T) {
 	h, r, target := tinySpecBlockHead(t)
 	h.Tape.Detach()
@@ -111,7 +111,7 @@ func TestInstall(t *testing.T) {
 	})
 }
 
-// Every epoch deals every row once, each epoch in its own order.
+// Every epoch returns every row once, in its own order.
 func TestDeal(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		n := rapid.IntRange(1, 50).Draw(t, "rows")
@@ -139,7 +139,7 @@ func TestDeal(t *testing.T) {
 	})
 }
 
-// Offsets make the mean F1 no worse, and find those that scores of a sure judge were shifted by.
+// Offsets never make the mean F1 worse, and undo the shifts of a confident judge's scores.
 func TestBestOffsets(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -153,7 +153,7 @@ func TestBestOffsets(t *testing.T) {
 		for i := range rapid.IntRange(8, 200).Draw(t, "rows") {
 			right := i % specblock.RankBuckets
 			if i > 8 {
-				right = min(rng.IntN(12), 3) // some are rare
+				right = min(rng.IntN(12), 3) // some buckets are rare
 			}
 			var s [specblock.RankBuckets]float32
 			for b := range s {

@@ -35,9 +35,9 @@ type Recipe struct {
 	OnPath      bool    // no block starts from such rows, unlike in the paper
 	Balance     float64 `json:",omitempty"` // of the rank head's buckets: 0: rows count equally; 1: buckets do
 
-	// The paper's variants: the head's own output covers this many of the most frequent tokens (A.1), or
-	// all if 0; with PlaceMeans each place in a block contributes the mean of its rows (equation 6),
-	// however few are valid.
+	// The paper's variants: the head's own output covers this many of the most frequent tokens
+	// (A.1), or all if 0; with PlaceMeans each place in a block contributes the mean of its rows
+	// (equation 6), however few are valid.
 	DraftVocab int  `json:",omitempty"`
 	OwnOutput  bool `json:",omitempty"` // the output matrix is the head's own, and trained; otherwise the target's
 	RankFull   bool `json:",omitempty"` // see specblock.Config
@@ -61,8 +61,8 @@ func NewRecipe() Recipe {
 	return r
 }
 
-// For returns the recipe for another target: the head grows with it, and starts from its blocks if
-// they are suitable.
+// For returns the recipe for another target: the head grows with it, and starts from its
+// blocks if they are suitable.
 func (r Recipe) For(m *model.Model) Recipe {
 	c := &m.Config
 	r.Heads = c.Heads
@@ -87,10 +87,10 @@ func (r Recipe) For(m *model.Model) Recipe {
 	return r
 }
 
-// AsPaper returns the recipe with the choices of SpecBlock's paper (arXiv 2605.07243, sections 3 and A.1) in place of
-// grove's: AdamW, two layers with random weights, the prefix in every row, blocks that start from any row, equal
-// weights for a block's positions, a rank head that sees the whole distribution and is not fitted again, and a draft
-// vocabulary of 32,000 tokens. The number of steps stays.
+// AsPaper returns the recipe with the choices of SpecBlock's paper (arXiv 2605.07243, sections 3 and A.1)
+// in place of grove's: AdamW, two layers with random weights, the prefix in every row, blocks that start
+// from any row, equal weights for a block's positions, a rank head that sees the whole distribution and
+// is not fitted again, and a draft vocabulary of 32,000 tokens. The number of steps stays.
 func (r Recipe) AsPaper(m *model.Model) Recipe {
 	r.Course = train.PaperCourse(r.Course, 5e-5, 0.999, 0.015, true, 0.5)
 	r.Settle = 0.036 // 2,000 of the paper's 55,800 steps

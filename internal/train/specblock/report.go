@@ -119,8 +119,8 @@ func (m *measure) report(ranks bool) sourceReport {
 	return r
 }
 
-// write prints the tables: α by place in the chain and by row after each cut (figure 5), and the rank
-// head's results (table 3).
+// write prints the tables: α by place in the chain and by row after each cut (figure 5), and the
+// rank head's results (table 3).
 func (r *report) write(to io.Writer) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\nshare of right tokens, those before all right\tτ")

@@ -18,9 +18,9 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// Rows of all blocks of some texts in one pass are those of each start alone, in a text that ends
-// with its last block's, to the bit; and the gradient of all is the sum of theirs: blocks see the
-// text before their start, the rows they start from, and nothing else.
+// The rows of all blocks of some texts in one pass are, to the bit, those of each start alone, in a
+// text that ends with its last block; and the gradient of all is the sum of theirs. So blocks see
+// the text before their start, the rows they start from, and nothing else.
 func TestStartsAreIndependent(t *testing.T) {
 	target := traintest.Target(t, 5)
 	cases.Check(t, 40, func(t *rapid.T) {
@@ -42,9 +42,9 @@ func TestStartsAreIndependent(t *testing.T) {
 			starts = append(starts, drawCuts(2, uint64(i), anchors, rounds))
 		}
 		onPath := rapid.Bool().Draw(t, "on path")
-		type key struct{ text, at, round int } // of a start
-		// run returns the states of every start's rows, and the sum of the losses of all rows, by
-		// round.
+		type key struct{ text, at, round int } // identifies a round of a start
+		// run returns the states of every start's rows by round, and the sum of the
+		// losses of all rows.
 		run := func(texts [][]int32, starts [][]start) (states map[key][]float32, sum float64) {
 			h.Tape.Reset()
 			h.Tape.Attach()
@@ -72,7 +72,7 @@ func TestStartsAreIndependent(t *testing.T) {
 		}
 		h.Params.ZeroGrad()
 		got, sum := run(texts, starts)
-		// A block starts from the row that its cut stands for, of those on the path.
+		// A block starts from the row that its cut selects among those on the path.
 		for b, round := range h.rounds[1:rounds] {
 			before := h.rounds[b]
 			from := map[int]block{} // by start: the block before, and how many of its rows are right
@@ -115,7 +115,7 @@ func TestStartsAreIndependent(t *testing.T) {
 	})
 }
 
-// The valid-prefix mask of equation 5, by hand.
+// The valid-prefix mask of equation 5, computed by hand.
 func TestValidPrefix(t *testing.T) {
 	here := func(right ...bool) (rows []said) {
 		valid := true
@@ -127,7 +127,7 @@ func TestValidPrefix(t *testing.T) {
 	}
 	all := slices.Concat(here(true, true, false), here(true, false, true), here(false, true, true),
 		here(true, true, true))
-	all[11].here, all[11].valid = false, false // the text ends before
+	all[11].here, all[11].valid = false, false // the text ends before it
 	for _, c := range []struct {
 		weighting
 		rows   []int32
@@ -150,7 +150,7 @@ func TestValidPrefix(t *testing.T) {
 	}
 }
 
-// tinySpecBlockHead is a head of random weights over a target of random weights.
+// tinySpecBlockHead returns a head with random weights over a target with random weights.
 func tinySpecBlockHead(t *testing.T) (*Head, Recipe, *model.Model) {
 	t.Helper()
 	target := traintest.Target(t, 5)
@@ -164,8 +164,8 @@ func tinySpecBlockHead(t *testing.T) (*Head, Recipe, *model.Model) {
 	return h, r, target
 }
 
-// Judging finds the target's token by its rank among a row's, and the rank head learns it and
-// leaves the rest of the head alone.
+// Judging finds the rank of the target's token among a row's, and the rank head learns this rank
+// without changing the rest of the head.
 func TestRanksLeaveTheHeadAlone(t *testing.T) {
 	h, _, _ := tinySpecBlockHead(t)
 	text := make([]int32, 30)
@@ -228,7 +228,7 @@ func TestRanksLeaveTheHeadAlone(t *testing.T) {
 	}
 }
 
-// Table 3's numbers, by hand.
+// The numbers of table 3, computed by hand.
 func TestConfusion(t *testing.T) {
 	var c confusion
 	c[0] = [4]int{6, 2, 0, 0}
@@ -248,7 +248,7 @@ func TestConfusion(t *testing.T) {
 	}
 }
 
-// Cuts are of all rows alike, and a text's are its own.
+// Cuts select all rows equally often, and every text has its own.
 func TestDrawCuts(t *testing.T) {
 	anchors := make([]int, 3000)
 	for i := range anchors {
@@ -274,7 +274,7 @@ func TestDrawCuts(t *testing.T) {
 	}
 }
 
-// A recipe that cannot be followed to its end is refused before anything is done.
+// A recipe that cannot be completed is refused before anything is done.
 func TestSpecBlockRecipeRefuses(t *testing.T) {
 	tiny := traintest.Shape()
 	shape := tiny.Config()
@@ -308,9 +308,9 @@ func TestSpecBlockRecipeRefuses(t *testing.T) {
 	}
 }
 
-// Whether a checkpoint can be gone on with is for the fingerprint of its recipe to say, which is
-// one of names and order of fields: a change of these turns all runs away that were stopped before
-// it.
+// A run continues from a checkpoint only if the recipe's fingerprint is the same. It
+// covers the names and the order of fields: changing these makes all runs that were
+// stopped before unable to continue.
 func TestFingerprintStays(t *testing.T) {
 	r := tinySpecBlock(7)
 	if got := train.Fingerprint(&r); got != "34f54910b77eb992" {

@@ -8,21 +8,20 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// A SpecBlock head, too, starts as its target. Layer i starts as block from[i], and a row passes from
-// one to the next unchanged. The input that the first of these blocks would get at a block's token is
-// unknown, since the target has not read that token yet. But it is nearly a linear function of the
-// token's embedding and of the target's last state at the previous token, and that state is nearly one
-// of the taps. Both functions are solved for, and are the initial W_fuse and W_cond. So a block's first
-// row predicts from the start what the target predicts; its own last state is nearly the target's, and
-// a later block can continue from it at once. Training has to teach the other
-// rows.
+// A SpecBlock head, too, starts as its target. Layer i starts as block from[i], and a row passes
+// from one to the next unchanged. The input that the first of these blocks would get at a
+// block's token is unknown, since the target has not read that token yet. But it is nearly a
+// linear function of the token's embedding and of the target's last state at the previous token,
+// and that state is nearly one of the taps. Both functions are solved for, and are the initial
+// W_fuse and W_cond. So a block's first row predicts from the start what the target predicts;
+// its own last state is nearly the target's, and a later block can continue from it at once.
+// Training has to teach the other rows.
 
-// warm starts layer i as block from[i] of the target. The texts are examples of the head's
-// input.
+// warm starts layer i as block from[i] of the target. The texts are examples of the head's input.
 //
-// slots is the root mean square of a slot query's contribution to the first layer's input, relative to
-// that of the target block's input. 0 means a tenth of the weights that were drawn; with the prefix
-// broadcast, the rows of a block then start nearly alike.
+// slots is the root mean square of a slot query's contribution to the first layer's input, relative
+// to that of the target block's input. 0 means a tenth of the weights that were drawn; with the
+// prefix broadcast, the rows of a block then start nearly alike.
 func (h *Head) warm(from []int, texts [][]int32, slots float64) error {
 	h.Tape.Detach()
 	w := h.Begin()
@@ -50,8 +49,8 @@ func (h *Head) warm(from []int, texts [][]int32, slots float64) error {
 	return w.Err
 }
 
-// sizeSlots scales the part of W_fuse for the slots' queries so that their contribution to the first
-// layer's input has root mean square size.
+// sizeSlots scales the part of W_fuse for the slots' queries so that their contribution to the
+// first layer's input has root mean square size.
 func (h *Head) sizeSlots(w *train.WarmStart, size float64) {
 	query, fuse := w.Head["query.weight"], w.Head["fuse_query.weight"]
 	var squares float64
@@ -68,10 +67,10 @@ func (h *Head) sizeSlots(w *train.WarmStart, size float64) {
 	w.Scale("fuse_query.weight", float32(size/math.Sqrt(squares/float64(query.Rows*fuse.Rows))))
 }
 
-// begin solves for W_cond, which computes the target's last state at a token from the token's taps, and
-// for the parts of W_fuse that compute the input of a target's block at the next token from this state
-// and that token's embedding, both normalised. The condition of a later block is such a state too: the
-// head's own. size is the root mean square of the target block's input.
+// begin solves for W_cond, which computes the target's last state at a token from the token's taps,
+// and for the parts of W_fuse that compute the input of a target's block at the next token from
+// this state and that token's embedding, both normalised. The condition of a later block is such a
+// state too: the head's own. size is the root mean square of the target block's input.
 func (h *Head) begin(w *train.WarmStart, block int, texts [][]int32) (size float64, err error) {
 	hidden, width := h.net.Hidden, len(h.net.Taps)*h.net.Hidden
 	look := train.NewFrozen(h.Target.Model, append(append([]int(nil), h.net.Taps...), h.Target.Config.Layers, block))

@@ -1,5 +1,5 @@
-// Package traintest is shared by tests of heads in training: a tiny job with a target, and checks that
-// hold for every head.
+// Package traintest is shared by tests of heads in training: a tiny job with a target, and
+// checks that hold for every head.
 package traintest
 
 import (
@@ -169,8 +169,8 @@ func WhereMeasured(p train.Progress) bool { return len(p.Validation) > 0 }
 func WholeFile(b []byte) []byte           { return b }
 func WithoutTheName(b []byte) []byte      { return b[len(b)/2:] } // the metadata at the front has the name
 
-// Interrupted trains an existing head again with interruptions after some steps and another number of
-// threads. The parts of its files that same keeps must equal the first head's.
+// Interrupted trains an existing head again with interruptions after some steps and another number
+// of threads. The parts of its files that same keeps must equal the first head's.
 func Interrupted(t *testing.T, j train.Job, name string, steps []int, same func(b []byte) []byte, files []string,
 	make func(ctx context.Context, j train.Job, name string) error) {
 	t.Helper()
@@ -205,8 +205,8 @@ func Interrupted(t *testing.T, j train.Job, name string, steps []int, same func(
 	}
 }
 
-// Refuses checks that each change that spoils a good recipe causes an error with the words that are the
-// change's key.
+// Refuses checks that each change that spoils a good recipe causes an error with the
+// words that are the change's key.
 func Refuses[R any](t *testing.T, good func() R, check func(r *R) error, spoil map[string]func(r *R)) {
 	t.Helper()
 	for want, change := range spoil {
@@ -229,8 +229,8 @@ func Gradients(params *autograd.Params) (all []float32) {
 	return all
 }
 
-// SameGradients checks that Gradients summed in another order are the same, up to a share of the
-// largest.
+// SameGradients checks that Gradients summed in another order are the same, up to a
+// share of the largest.
 func SameGradients(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
