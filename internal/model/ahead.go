@@ -143,7 +143,7 @@ func (c *Config) readLayers(f *gguf.File, k *keys, model bool) error {
 	case !model || c.Ahead < 0 || c.Ahead >= c.Layers:
 		return fmt.Errorf("key %q is %d of %d layers: want 0 here", k.name(aheadKey), c.Ahead, c.Layers)
 	case !ok:
-		return fmt.Errorf("key %q is %d, and there is no tensor %s: the file is incomplete", k.name(aheadKey), c.Ahead, name)
+		return fmt.Errorf("key %q is %d, but tensor %s is missing: the file is incomplete", k.name(aheadKey), c.Ahead, name)
 	}
 	c.Layers -= c.Ahead
 	return nil

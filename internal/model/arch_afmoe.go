@@ -47,7 +47,7 @@ var afmoe = architecture{
 		h.NormTopK, h.RoutedScale = true, h.RouteScale
 		switch {
 		case !h.EmbedRoot:
-			return errors.New("mup_enabled is false: want true, embeddings times the root of the width")
+			return errors.New("mup_enabled is false: want true, embeddings scaled by the root of the width")
 		case !h.RouteNorm:
 			return errors.New("route_norm is false: want true")
 		case h.Groups > 1:

@@ -42,7 +42,7 @@ var apertus = architecture{
 				list, ok = slices.Repeat([]float32{float32(one)}, len(c.XIELU)), true
 			}
 			if !ok || len(list) != len(c.XIELU) || len(list) != c.Layers {
-				k.err = fmt.Errorf("key %q: want a number for each of %d layers: convert the model again", xieluKey+name, c.Layers)
+				k.err = fmt.Errorf("key %q: want one number for each of the %d layers: convert the model again", xieluKey+name, c.Layers)
 				return
 			}
 			for i, x := range list {

@@ -29,7 +29,7 @@ var bailing2 = architecture{
 	readKeys: func(k *keys, c *Config) {
 		c.readGrouped(k)
 		if n := k.int("expert_shared_feed_forward_length", c.ExpertFFN); n != c.ExpertFFN {
-			k.refuse("expert_shared_feed_forward_length", fmt.Sprintf("is %d, unlike the others' width", n))
+			k.refuse("expert_shared_feed_forward_length", fmt.Sprintf("is %d, which is not the width of the others", n))
 		}
 	},
 	writeKeys: func(c *Config, set func(string, any)) { c.writeGrouped(set) },
@@ -38,7 +38,7 @@ var bailing2 = architecture{
 		h.SharedExperts = h.NumSharedExperts
 		switch {
 		case h.ScoreFunction != sigmoid || !h.HeadNorms: // Ling 1
-			return errors.New("score_function and use_qk_norm: of bailing_moe models Ling 2 and Ring 2 are run, with sigmoid and true")
+			return errors.New("score_function and use_qk_norm: want sigmoid and true, as in Ling 2 and Ring 2; grove runs no other bailing_moe models")
 		case h.UseBias || h.QKVBias:
 			return errors.New("use_bias and use_qkv_bias: want false")
 		case h.SharedExpert != 0 && h.SharedExpert != h.ExpertFFN:

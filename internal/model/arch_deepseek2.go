@@ -98,7 +98,7 @@ func (c *Config) readLatentKeys(k *keys) {
 	c.Latent = LatentConfig{Rank: k.int("attention.kv_lora_rank"), QueryRank: k.int("attention.q_lora_rank", 0),
 		PlainDim: k.int("attention.key_length_mla") - c.Rope.Dims, ValueDim: k.int("attention.value_length_mla")}
 	if c.HeadDim != c.Latent.Rank+c.Rope.Dims {
-		k.refuse("rope.dimension_count", fmt.Sprintf("is %d, key %q %d and key %q %d: the first and the second are not the third",
+		k.refuse("rope.dimension_count", fmt.Sprintf("is %d, key %q is %d and key %q is %d: the first two do not add up to the third",
 			c.Rope.Dims, k.name("attention.kv_lora_rank"), c.Latent.Rank, k.name("attention.key_length"), c.HeadDim))
 	}
 	if c.Latent.PlainDim < 1 {
@@ -106,7 +106,7 @@ func (c *Config) readLatentKeys(k *keys) {
 			c.Latent.PlainDim+c.Rope.Dims, c.Rope.Dims))
 	}
 	if v := k.int("attention.value_length", c.Latent.Rank); v != c.Latent.Rank {
-		k.refuse("attention.value_length", fmt.Sprintf("is %d, and key %q %d", v,
+		k.refuse("attention.value_length", fmt.Sprintf("is %d, but key %q is %d", v,
 			k.name("attention.kv_lora_rank"), c.Latent.Rank))
 	}
 	if y := c.Rope.Yarn; y != nil {
@@ -160,7 +160,7 @@ func readLatentFields(h *hfConfig, c *Config) error {
 	}
 	if y := c.Rope.Yarn; y != nil {
 		if !(y.LogMul > 0) || math.Abs(c.Rope.factor()-1) > 1e-6 {
-			return errors.New("rope_scaling: yarn with mscale unlike mscale_all_dim, or without: want the same positive number twice")
+			return errors.New("rope_scaling: yarn with different mscale and mscale_all_dim, or without them: want the same positive number for both")
 		}
 		y.Plain = true
 		c.Rope.Attn = 0

@@ -63,7 +63,7 @@ var ernie45moe = architecture{
 			return errors.New("moe_num_shared_experts: want 1 or more")
 		case h.SparseEvery != 1 || h.SparseFrom < 0 || h.SparseTo != -1 && h.SparseTo < c.Layers-1:
 			return fmt.Errorf("moe_layer_start_index, moe_layer_end_index and moe_layer_interval are %d, %d and %d: "+
-				"want experts in all layers from one on", h.SparseFrom, h.SparseTo, h.SparseEvery)
+				"want experts in all layers after the first ones", h.SparseFrom, h.SparseTo, h.SparseEvery)
 		}
 		return nil
 	},
@@ -73,7 +73,7 @@ var ernie45moe = architecture{
 		m["moe_layer_start_index"], m["moe_layer_interval"] = c.Dense, 1
 		m["moe_intermediate_size"], m["moe_num_shared_experts"] = c.ExpertFFN, c.SharedFFN/c.ExpertFFN
 		if c.SharedFFN%c.ExpertFFN != 0 {
-			return fmt.Errorf("key expert_shared_feed_forward_length is %d, no multiple of %d: config.json cannot express it",
+			return fmt.Errorf("key expert_shared_feed_forward_length is %d, not a multiple of %d: config.json cannot express it",
 				c.SharedFFN, c.ExpertFFN)
 		}
 		return nil

@@ -85,10 +85,10 @@ func readFalconFields(h *hfConfig, c *Config) error {
 	}
 	switch {
 	case c.Mamba.inner() != width:
-		return fmt.Errorf("field mamba_d_ssm is %d, and field mamba_n_heads %d with field mamba_d_head %d: no whole heads",
+		return fmt.Errorf("field mamba_d_ssm is %d, but field mamba_n_heads is %d and field mamba_d_head %d: want their product",
 			width, c.Mamba.Heads, c.Mamba.HeadDim)
 	case h.MambaNorm && h.NormBeforeGate:
-		return errors.New("mamba_norm_before_gate is true: grove computes the norm behind the gate, as llama.cpp does")
+		return errors.New("mamba_norm_before_gate is true: grove computes the norm after the gate, as llama.cpp does")
 	case c.Tied && s.Embed != s.Head:
 		c.Tied, s.tied = false, true
 	}

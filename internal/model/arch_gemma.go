@@ -115,7 +115,7 @@ func (c *Config) checkGemma(largest int) error {
 	x := *c
 	x.impliedGemma(largest)
 	if float32(x.AttnScale) != float32(c.AttnScale) || float32(x.EmbedScale) != float32(c.EmbedScale) {
-		return errors.New("GGUF files of the architecture have no place for this scale of attention scores " +
+		return errors.New("GGUF files of the architecture cannot express this scale of attention scores " +
 			"(query_pre_attn_scalar) or of embeddings")
 	}
 	return nil

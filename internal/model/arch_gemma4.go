@@ -132,7 +132,7 @@ func (c *Config) readGemma4Keys(k *keys) {
 	c.Rope.Factors = nil // they are in the file's tensor
 	c.LocalHeadDim = k.int("attention.key_length_swa", c.HeadDim)
 	if v := k.int("attention.value_length_swa", c.LocalHeadDim); v != c.LocalHeadDim {
-		k.refuse("attention.value_length_swa", fmt.Sprintf("is %d, and key %q %d", v,
+		k.refuse("attention.value_length_swa", fmt.Sprintf("is %d, but key %q is %d", v,
 			k.name("attention.key_length_swa"), c.LocalHeadDim))
 	}
 	c.LocalRope = &RopeConfig{Base: k.float("rope.freq_base_swa", 1e4), Dims: k.int("rope.dimension_count_swa",
@@ -172,7 +172,7 @@ func (c *Config) readGemma4Keys(k *keys) {
 	}
 	for i, n := range widths {
 		if n != c.ffn(i) {
-			k.refuse("feed_forward_length", fmt.Sprintf("is not the same, or twice it in the last layers, which are %q",
+			k.refuse("feed_forward_length", fmt.Sprintf("is not the same in all layers, or twice that in as many of the last layers as %q says",
 				k.name("attention.shared_kv_layers")))
 		}
 	}
@@ -241,9 +241,9 @@ func readGemma4(h *hfConfig, c *Config) error {
 	case h.Bidirectional != nil && h.Bidirectional != false && bidirectional != "vision":
 		return fmt.Errorf("use_bidirectional_attention is %v: want null, or vision", h.Bidirectional)
 	case h.PerLayer > 0 && h.PerLayerVocab != c.Vocab:
-		return fmt.Errorf("vocab_size_per_layer_input is %d and vocab_size %d: want as many", h.PerLayerVocab, c.Vocab)
+		return fmt.Errorf("vocab_size_per_layer_input is %d and vocab_size is %d: want the same number", h.PerLayerVocab, c.Vocab)
 	case h.Scaling != nil:
-		return errors.New("rope_scaling: gemma4 has rope_parameters alone")
+		return errors.New("rope_scaling: gemma4 has only rope_parameters")
 	case c.Window == 0:
 		return errors.New("use_sliding_window, sliding_window and layer_types: want layers with a window")
 	}
@@ -270,7 +270,7 @@ func (c *Config) readLayerFields(layers map[string]hfLayer) error {
 			continue
 		}
 		if c.windowed(i) {
-			return fmt.Errorf("per_layer_config has layer %d, which has a window: want layers without", i)
+			return fmt.Errorf("per_layer_config has layer %d, which has a window: want only layers without one", i)
 		}
 		if l.HeadDim > 0 {
 			c.HeadDim = l.HeadDim
@@ -283,7 +283,7 @@ func (c *Config) readLayerFields(layers map[string]hfLayer) error {
 		l, ok := layers[strconv.Itoa(i)]
 		if len(layers) > 0 && !c.windowed(i) && (!ok || l.HeadDim > 0 && l.HeadDim != c.HeadDim || l.KVHeads > 0 &&
 			l.KVHeads != c.KVHeads) {
-			return fmt.Errorf("per_layer_config of layer %d differs from other layers' without a window: want the same", i)
+			return fmt.Errorf("per_layer_config of layer %d differs from that of other layers without a window: want the same", i)
 		}
 	}
 	return nil
@@ -333,9 +333,9 @@ func writeGemma4(c *Config, m map[string]any) error {
 	switch {
 	case !slices.Equal(c.Rope.Factors, proportional(c.HeadDim, share(2*rotated, c.HeadDim))) ||
 		!whole.plain() || c.Rope.Scale != 1:
-		return errors.New("tensor rope_freqs.weight or keys rope.scaling: config.json of gemma4 has places for rotation of a part of the pairs alone")
+		return errors.New("tensor rope_freqs.weight or keys rope.scaling: config.json of gemma4 can only express the rotation of part of the pairs")
 	case c.LocalRope.Scale != 1 || !c.LocalRope.plain():
-		return errors.New("config.json of gemma4 cannot express a scaling of positions of layers with a window")
+		return errors.New("config.json of gemma4 cannot express a scaling of positions in layers with a window")
 	}
 	m["rope_parameters"] = map[string]any{
 		"full_attention": map[string]any{"rope_type": "proportional", "rope_theta": decimal(c.Rope.Base),
@@ -387,9 +387,9 @@ func (c *Config) checkGemma4() error {
 	case c.LocalRope == nil || c.LocalRope.Dims != c.headDim(c.firstWindowed()):
 		return errors.New("gemma4 rotates all dimensions of layers with a window")
 	case !c.KeyValues && c.LocalKVHeads > 0 && c.LocalKVHeads != c.KVHeads:
-		return errors.New("gemma4 has as many key/value heads in all layers, unless values are keys")
+		return errors.New("gemma4 has the same number of key/value heads in all layers, unless values are keys")
 	case c.AttnScale != 1 || float32(c.EmbedScale) != float32(math.Sqrt(float64(c.Hidden))):
-		return errors.New("gemma4 cannot express another scale of attention scores or of embeddings")
+		return errors.New("gemma4 cannot express a different scale of attention scores or embeddings")
 	}
 	return nil
 }

@@ -145,7 +145,7 @@ func (c *Config) checkGrouped(k *keys, shared string) {
 func (c *Config) checkGroups(k *keys) {
 	groups, chosen := max(c.Rule.Groups, 1), max(c.Rule.Chosen, 1)
 	if c.Experts%groups != 0 || chosen > groups || c.Used > c.Experts/groups*chosen {
-		k.refuse("expert_group_count", fmt.Sprintf("is %d, and key %q %d, of %d experts, of which %d are used",
+		k.refuse("expert_group_count", fmt.Sprintf("is %d and key %q is %d, with %d experts, of which %d are used",
 			groups, k.name("expert_group_used_count"), chosen, c.Experts, c.Used))
 	}
 }

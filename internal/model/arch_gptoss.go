@@ -54,7 +54,7 @@ var gptOSS = architecture{
 			m["rope_scaling"] = map[string]any{"rope_type": "default"}
 		}
 		if c.LocalRope != nil && c.LocalRope.Base != c.Rope.Base {
-			return errors.New("key rope.freq_base_swa: config.json cannot express another rotation of layers with a window")
+			return errors.New("key rope.freq_base_swa: config.json cannot express a different rotation in layers with a window")
 		}
 		return nil
 	},

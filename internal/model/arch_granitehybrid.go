@@ -124,7 +124,7 @@ func checkGraniteHybrid(c *Config) error {
 	case !c.Hybrid() || !c.attendsSomewhere():
 		return errors.New("all layers are of one kind: a granitehybrid model has some with attention and some without")
 	case c.Mamba.inner() != 2*c.Hidden:
-		return errors.New("heads of Mamba-2 are not twice the hidden size together: llama.cpp wants them to be in a granitehybrid model")
+		return errors.New("the Mamba-2 heads together are not twice the hidden size: llama.cpp requires that of a granitehybrid model")
 	}
 	return nil
 }

@@ -48,11 +48,11 @@ var lfm2moe = func() architecture {
 		c.Rule.Sigmoid, c.Rule.Norm = true, true
 		switch {
 		case !h.NormTopK:
-			return errors.New("norm_topk_prob is false, which GGUF files of lfm2moe have no place for: want true")
+			return errors.New("norm_topk_prob is false, which GGUF files of lfm2moe cannot express: want true")
 		case !h.ExpertBias:
-			return errors.New("use_expert_bias is false: want true, biases that choose experts")
+			return errors.New("use_expert_bias is false: want true, biases for choosing experts")
 		case h.RoutedScale != 1:
-			return fmt.Errorf("routed_scaling_factor is %g, which GGUF files of lfm2moe have no place for: want 1", h.RoutedScale)
+			return fmt.Errorf("routed_scaling_factor is %g, which GGUF files of lfm2moe cannot express: want 1", h.RoutedScale)
 		}
 		return lfm2.readFields(h, c)
 	}

@@ -31,7 +31,7 @@ var minicpm = architecture{
 	writeFields: func(c *Config, m map[string]any) error {
 		base := math.Round(float64(c.Hidden) / c.LogitScale)
 		if !(base >= 1) || float32(float64(c.Hidden)/base) != float32(c.LogitScale) {
-			return errors.New("key logit_scale: the hidden size over it is no whole number, which config.json of minicpm wants")
+			return errors.New("key logit_scale: the hidden size divided by it is not a whole number, which config.json of minicpm requires")
 		}
 		m["scale_emb"] = floating(decimal(c.EmbedScale))
 		m["scale_depth"] = floating(c.ResidualScale * math.Sqrt(float64(c.Layers)))

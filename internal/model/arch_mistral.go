@@ -54,7 +54,7 @@ var mistral3 = architecture{
 	},
 	check: func(c *Config) error {
 		if c.Temper.Scale != 0 && c.Temper.Length != c.Rope.Original {
-			return errors.New("mistral3 has steps of its queries' growth as long as the original context")
+			return errors.New("the queries of mistral3 grow in steps as long as the original context")
 		}
 		return nil
 	},

@@ -121,7 +121,7 @@ func readNemotronKeys(k *keys, c *Config) {
 		}
 		if c.Bare[i] && i < len(c.Recurrent) {
 			if !c.Recurrent[i] {
-				k.refuse("feed_forward_length", fmt.Sprintf("gives layer %d an MLP, and key %q key/value heads", i,
+				k.refuse("feed_forward_length", fmt.Sprintf("gives layer %d an MLP, but key %q gives it key/value heads", i,
 					k.name("attention.head_count_kv")))
 			}
 			c.Recurrent[i] = false
@@ -240,7 +240,7 @@ func writeNemotronFields(c *Config, m map[string]any) error {
 
 func checkNemotron(c *Config) error {
 	if !c.Hybrid() || !c.attendsSomewhere() || !slices.Contains(c.Bare, true) {
-		return errors.New("a kind of layer is missing: a model of Nemotron-H has Mamba-2, attention and MLPs or experts")
+		return errors.New("a kind of layer is missing: a Nemotron-H model has Mamba-2, attention and MLPs or experts")
 	}
 	return nil
 }

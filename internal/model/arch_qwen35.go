@@ -94,7 +94,7 @@ func readDeltaKeys(k *keys, c *Config) {
 	const key = "attention.recurrent_layers"
 	if list, ok := k.Bools(k.name(key)); ok {
 		if len(list) != c.Layers && len(list) != c.Layers+c.Ahead {
-			k.refuse(key, fmt.Sprintf("lists %d layers, not the %d there are", len(list), c.Layers))
+			k.refuse(key, fmt.Sprintf("lists %d layers, but there are %d", len(list), c.Layers))
 			return
 		}
 		c.Recurrent = list[:c.Layers]

@@ -104,7 +104,7 @@ func withSharedExpert(a architecture, parts ...part) architecture {
 		case !h.NormTopK:
 			return errors.New("norm_topk_prob is false: want true, weights of a row's experts that add up to 1")
 		case h.SharedExpertFFN < 1:
-			return fmt.Errorf("shared_expert_intermediate_size is %d: want an expert that all rows have", h.SharedExpertFFN)
+			return fmt.Errorf("shared_expert_intermediate_size is %d: want an expert that all rows use", h.SharedExpertFFN)
 		}
 		return readDeltaFields(h, c)
 	}

@@ -27,7 +27,7 @@ var smollm3 = architecture{
 			c.NoRope = everyNth(c.Layers, h.NoRopeInterval)
 			return nil
 		case len(h.NoRope) != c.Layers:
-			return errors.New("no_rope_layers: want a number for each layer")
+			return errors.New("no_rope_layers: want one number for each layer")
 		}
 		for _, rotated := range h.NoRope {
 			c.NoRope = append(c.NoRope, rotated == 0)
@@ -46,7 +46,7 @@ var smollm3 = architecture{
 	},
 	check: func(c *Config) error {
 		if !slices.Equal(c.NoRope, everyNth(c.Layers, 4)) {
-			return errors.New("GGUF files of smollm3 have no rotation in every fourth layer, and in the others: " +
+			return errors.New("GGUF files of smollm3 have rotation in all layers except every fourth: " +
 				"the model has it elsewhere (no_rope_layers)")
 		}
 		return nil

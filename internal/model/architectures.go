@@ -21,8 +21,8 @@ type architecture struct {
 	modelType string // in config.json
 	class     string // in transformers
 
-	// images are other names, in GGUF files and in config.json, of models with images whose text model is this one.
-	// A text's positions are the same in all three dimensions of these models' rotation.
+	// images are other names, in GGUF files and in config.json, of models with images whose text model
+	// is this one. A text's positions are the same in all three dimensions of these models' rotation.
 	images string
 
 	keys     ggufkeys.Rules // keys of GGUF files, in addition to modelKeys
@@ -33,8 +33,8 @@ type architecture struct {
 	top    []part // the tensors outside layers
 	layer  []part // the tensors of a layer, in the order of a GGUF file
 
-	// biases maps the field of config.json that gives a bias to the parts, by GGUF's names, that may have
-	// it in a folder. Those under "" always have one.
+	// biases maps the field of config.json that gives a bias to the parts, by GGUF's names, that
+	// may have it in a folder. Those under "" always have one.
 	biases map[string]string
 
 	neighbours bool // GGUF files rotate dimensions (2i, 2i+1) together; folders, always (i, i+dims/2)
@@ -42,12 +42,12 @@ type architecture struct {
 	shifted    bool // folders store the weights of norms minus 1
 	square     bool // files leave out the head dimension, which is Hidden/Heads
 
-	// rotated is the share of a head's dimensions that folders rotate by default. 0 means always
-	// all.
+	// rotated is the share of a head's dimensions that folders rotate by default. 0
+	// means always all.
 	rotated float64
 
-	// window is the rule for sliding windows if a file does not list the layers: every window-th layer
-	// has none. 0: files have no windows. 1: all layers have one.
+	// window is the rule for sliding windows if a file does not list the layers: every window-th
+	// layer has none. 0: files have no windows. 1: all layers have one.
 	window        int
 	attentionOnly bool // layer_types in folders names kinds of layers; only attention is supported
 
@@ -70,9 +70,9 @@ type architecture struct {
 
 	listed bool // config.json gives windows by "sliding_window" only, without use_sliding_window
 
-	// hybrid: layers may be recurrent, namely those that a folder's layer_types lists with kind. GGUF
-	// files may list key/value heads by layer; recurrent layers have none. recurrent builds such a layer
-	// and its last product.
+	// hybrid: layers may be recurrent, namely those that a folder's layer_types lists with kind.
+	// GGUF files may list key/value heads by layer; recurrent layers have none. recurrent builds
+	// such a layer and its last product.
 	hybrid            bool
 	kind              string
 	heads             bool   // GGUF files have key/value heads by layer
@@ -87,8 +87,8 @@ type architecture struct {
 	// of selects this architecture's folders if several share a modelType; nil selects all remaining ones.
 	of func(h *hfConfig) bool
 
-	// The following may be nil. They handle, after the generic code, what it does not, and each pair of
-	// functions is inverse.
+	// The following may be nil. They handle, after the generic code, what it does not, and each
+	// pair of functions is inverse.
 	implied     func(c *Config) // runs before all keys except sizes: sets what GGUF files may omit
 	local       func(c *Config) // sets the rotation of layers with a window, if it differs
 	readKeys    func(k *keys, c *Config)
@@ -98,8 +98,8 @@ type architecture struct {
 	check       func(c *Config) error // what other engines assume about GGUF files
 }
 
-// architectures are those that grove runs. If several share a name in GGUF files, the name stands for the
-// first of them.
+// architectures are those that grove runs. If several share a name in GGUF files, the name
+// stands for the first of them.
 var architectures []*architecture
 
 func init() { // not an initialiser, since some look themselves up
@@ -132,8 +132,8 @@ func modelTypes() (names []string) {
 	return names
 }
 
-// rmsKeys are the keys of architectures with RMSNorm. Early Qwen 1.5 files set use_parallel_residual,
-// although their layers are not parallel.
+// rmsKeys are the keys of architectures with RMSNorm. Early Qwen 1.5 files set
+// use_parallel_residual, although their layers are not parallel.
 var rmsKeys = ggufkeys.Rules{
 	Obeyed:  strings.Fields("attention.layer_norm_rms_epsilon"),
 	Ignored: strings.Fields("attention.layer_norm_epsilon use_parallel_residual"),
@@ -152,8 +152,8 @@ func rmsAnd(obeyed string) ggufkeys.Rules {
 	return r
 }
 
-// modelKeys are the keys of every architecture, without its name and a dot before them. An ignored key
-// repeats what the tensors say, or matters only with a value that is refused.
+// modelKeys are the keys of every architecture, without its name and a dot before them. An ignored
+// key repeats what the tensors say, or matters only with a value that is refused.
 var modelKeys = ggufkeys.Rules{
 	Obeyed: strings.Fields(`context_length embedding_length block_count feed_forward_length
 		attention.head_count attention.head_count_kv attention.key_length attention.value_length
@@ -179,9 +179,9 @@ var modelKeys = ggufkeys.Rules{
 	}),
 }
 
-// folderRules are fields of config.json that grove obeys in no architecture, or only in those that list
-// them. It obeys the fields of hfConfig. All other fields do not change logits, or transformers does not
-// read them for these architectures.
+// folderRules are fields of config.json that grove obeys in no architecture, or only in those that
+// list them. It obeys the fields of hfConfig. All other fields do not change logits, or
+// transformers does not read them for these architectures.
 var folderRules = ggufkeys.Rules{Neutral: neutral(map[string][]any{
 	`add_cross_attention alibi conv_bias is_encoder_decoder mamba_proj_bias projectors_bias rope_interleaved
 		use_bidirectional_attention`: {false},
@@ -242,8 +242,8 @@ func (a *architecture) withSections() *architecture {
 	return &of
 }
 
-// arch returns the model's architecture: of those with its name, the first with experts if the model has
-// some. It returns nil if grove runs none of this name.
+// arch returns the model's architecture: of those with its name, the first with experts if the
+// model has some. It returns nil if grove runs none of this name.
 func (c *Config) arch() *architecture {
 	a := findArch(func(a *architecture) bool { return a.name == c.Arch && (a.experts != "") == (c.Experts > 0) })
 	if a == nil {
@@ -252,8 +252,8 @@ func (c *Config) arch() *architecture {
 	return a
 }
 
-// folderArch returns the architecture of a folder for the model: of those with its name that agree on
-// having experts, the one with windows if the model has some.
+// folderArch returns the architecture of a folder for the model: of those with its name that agree
+// on having experts, the one with windows if the model has some.
 func (c *Config) folderArch() *architecture {
 	is := c.arch()
 	for _, a := range architectures {
@@ -264,8 +264,8 @@ func (c *Config) folderArch() *architecture {
 	return is
 }
 
-// byModelType returns the architecture that config.json calls modelType, or nil. If there are two, it
-// is the one without experts.
+// byModelType returns the architecture that config.json calls modelType, or nil. If there are two,
+// it is the one without experts.
 func byModelType(modelType string) *architecture {
 	return findArch(func(a *architecture) bool { return a.modelType == modelType || a.ofImages(modelType) })
 }
@@ -287,8 +287,8 @@ func findArch(is func(a *architecture) bool) *architecture {
 	return nil
 }
 
-// biasField returns the field of config.json that gives a part its bias, or "" if the part always has
-// one. ok is false if transformers has no bias there.
+// biasField returns the field of config.json that gives a part its bias, or "" if the part always
+// has one. ok is false if transformers has no bias there.
 func (a *architecture) biasField(part string) (field string, ok bool) {
 	for field, parts := range a.biases {
 		if slices.Contains(strings.Fields(parts), part) {

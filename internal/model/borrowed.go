@@ -25,7 +25,7 @@ func ParseBorrowing(data []byte) (Config, error) {
 		return Config{}, err
 	}
 	if said.Shared != 0 && said.Shared != said.Layers {
-		return Config{}, fmt.Errorf("field %q is %d of %d layers: want all, whose keys and values are the target's", field,
+		return Config{}, fmt.Errorf("field %q is %d of %d layers: want all, with keys and values from the target", field,
 			said.Shared, said.Layers)
 	}
 	delete(fields, field)
@@ -59,12 +59,12 @@ func (c *Config) BorrowedFrom(target *Config) (layers []int, err error) {
 		}
 		switch {
 		case from < 0:
-			return nil, fmt.Errorf("layer %d of the head is one of %s: the target has none", i, attentionKind(c.windowed(i)))
+			return nil, fmt.Errorf("layer %d of the head is a %s layer: the target has none", i, attentionKind(c.windowed(i)))
 		case target.headDim(from) != c.headDim(i) || target.kvHeads(from) != c.kvHeads(i):
-			return nil, fmt.Errorf("layer %d of the head reads %d key/value heads of %d, and layer %d of the target has %d of %d",
+			return nil, fmt.Errorf("layer %d of the head reads %d key/value heads of %d, but layer %d of the target has %d of %d",
 				i, c.kvHeads(i), c.headDim(i), from, target.kvHeads(from), target.headDim(from))
 		case c.windowed(i) && c.Window != target.Window:
-			return nil, fmt.Errorf("the head's window is %d, the target's %d", c.Window, target.Window)
+			return nil, fmt.Errorf("the head's window is %d, but the target's is %d", c.Window, target.Window)
 		}
 		layers = append(layers, from)
 	}

@@ -36,31 +36,31 @@ type Config struct {
 	HeadNorms bool // queries and keys have norms, if the architecture leaves it open
 	Rule      nn.Rule
 
-	// Window is the number of positions, including its own, that a row sees in a layer with a window.
-	// Windowed says which layers have one; it may list fewer than all. LocalRope is their rotation, if
-	// it differs.
+	// Window is the number of positions, including its own, that a row sees in a layer with a
+	// window. Windowed says which layers have one; it may list fewer than all. LocalRope is
+	// their rotation, if it differs.
 	Window    int
 	Windowed  []bool
 	LocalRope *RopeConfig
 	NoRope    []bool // which layers do not rotate positions in; may list fewer than all
 
-	// LocalKVHeads and LocalHeadDim are KVHeads and HeadDim of layers with a window, if they differ,
-	// else 0.
+	// LocalKVHeads and LocalHeadDim are KVHeads and HeadDim of layers with a window,
+	// if they differ, else 0.
 	LocalKVHeads, LocalHeadDim int
 
-	// Sharing is how many of the last layers have no keys and values of their own: each reads those of
-	// the last layer before them that, like itself, has or has no window. WideSharing: their MLPs are
-	// twice as wide.
+	// Sharing is how many of the last layers have no keys and values of their own: each reads
+	// those of the last layer before them that, like itself, has or has no window. WideSharing:
+	// their MLPs are twice as wide.
 	Sharing     int
 	WideSharing bool
 
 	Latent LatentConfig // of multi-head latent attention
-	// Borrows says that no layer has keys and values of its own: the layers belong to a head, and read
-	// those of its target (BorrowedFrom).
+	// Borrows says that no layer has keys and values of its own: the layers belong to a head, and
+	// read those of its target (BorrowedFrom).
 	Borrows bool
 
-	// XIELU holds the activation parameters of each layer's MLP, if it has some: alpha_p, alpha_n, beta and eps.
-	// Layers that are not listed use the first layer's.
+	// XIELU holds the activation parameters of each layer's MLP, if it has some: alpha_p, alpha_n,
+	// beta and eps. Layers that are not listed use the first layer's.
 	XIELU [][4]float32
 
 	KeyValues bool // values of layers without a window are their keys before norm and rotation
@@ -72,8 +72,8 @@ type Config struct {
 	Delta     DeltaConfig // of gated DeltaNet layers
 	Mamba     MambaConfig // of Mamba-2 layers
 
-	// Bare is for models whose layers have only one half: it says which have an MLP, or experts, and
-	// nothing before it; the others have no MLP. nil: layers have both halves.
+	// Bare is for models whose layers have only one half: it says which have an MLP, or experts,
+	// and nothing before it; the others have no MLP. nil: layers have both halves.
 	Bare []bool
 
 	// Narrow is the width of experts' inputs and outputs, if it is not Hidden; else 0.
@@ -90,8 +90,8 @@ type Config struct {
 
 	Scales *FolderScales // of a folder of Falcon-H1; nil: none
 
-	// Folder is the model_type of the folder that the configuration was read from, if its tensors have
-	// names other than those of Arch; else empty.
+	// Folder is the model_type of the folder that the configuration was read from, if its tensors
+	// have names other than those of Arch; else empty.
 	Folder string
 
 	// Ahead is how many layers the files have after those of the model. Such a layer was trained to
@@ -106,8 +106,8 @@ type DeltaConfig struct {
 	KeyHeads, ValueHeads int // KeyHeads divides ValueHeads
 	KeyDim, ValueDim     int
 
-	// Grouped: neighbouring value heads share a key head, as in all folders and in GGUF files of Qwen 3 Next;
-	// otherwise value heads that are KeyHeads apart do.
+	// Grouped: neighbouring value heads share a key head, as in all folders and in GGUF files of
+	// Qwen 3 Next; otherwise value heads that are KeyHeads apart do.
 	Grouped bool
 }
 
@@ -138,14 +138,14 @@ type RopeConfig struct {
 	Attn       float64   // multiplies the rotated vectors; 0 for 1
 	Yarn       *Yarn     // nil for none
 
-	// Long replaces Factors if the context is longer than Original, and Short if it is not
-	// (longrope).
+	// Long replaces Factors if the context is longer than Original, and Short if it
+	// is not (longrope).
 	Long, Short []float32
 	Original    int // the context that the model was first trained with
 }
 
-// Limits on the sizes that a file may claim, far above any real model, so that a hostile file cannot make
-// grove allocate buffers of arbitrary size.
+// Limits on the sizes that a file may claim, far above any real model, so that a hostile file
+// cannot make grove allocate buffers of arbitrary size.
 const (
 	maxWidth   = 1 << 20
 	maxLayers  = 1 << 12
@@ -176,7 +176,7 @@ func (c *Config) Validate() error {
 	}
 	switch {
 	case c.Experts < 0 || c.Experts > maxExperts || c.Used < min(c.Experts, 1) || c.Used > c.Experts:
-		return fmt.Errorf("%d of %d experts are used: want 1 or more of %d at most", c.Used, c.Experts, maxExperts)
+		return fmt.Errorf("%d of %d experts are used: want at least 1, of at most %d", c.Used, c.Experts, maxExperts)
 	case c.Heads%c.KVHeads != 0:
 		return fmt.Errorf("%d heads do not share %d key/value heads evenly", c.Heads, c.KVHeads)
 	case c.Rope.Dims%2 != 0:
@@ -227,8 +227,8 @@ func (c *Config) Imply() {
 	}
 }
 
-// SetWindow gives a sliding window of n positions to the layers that have one by the architecture's
-// rule.
+// SetWindow gives a sliding window of n positions to the layers that have one by the
+// architecture's rule.
 func (c *Config) SetWindow(n int) {
 	a := c.arch()
 	c.Window = n
@@ -239,8 +239,8 @@ func (c *Config) SetWindow(n int) {
 	}
 }
 
-// CheckFiles returns an error if the architecture's files, as other engines read them, cannot express the
-// configuration.
+// CheckFiles returns an error if the architecture's files, as other engines read them,
+// cannot express the configuration.
 func (c *Config) CheckFiles() error {
 	a := c.arch()
 	square := c.Heads*c.HeadDim == c.Hidden
@@ -248,13 +248,13 @@ func (c *Config) CheckFiles() error {
 	case a == nil:
 		return fmt.Errorf("architecture %q is not one grove runs", c.Arch)
 	case (a.experts != "") != (c.Experts > 0):
-		return fmt.Errorf("%d experts in a layer: a %s model wants another number", c.Experts, c.Arch)
+		return fmt.Errorf("%d experts in a layer: a %s model cannot have that number", c.Experts, c.Arch)
 	case a.rotated == 0 && c.Rope.Dims != c.HeadDim:
 		return fmt.Errorf("%d of %d dimensions rotated: a %s model rotates all", c.Rope.Dims, c.HeadDim, c.Arch)
 	case c.Rope.Factors != nil && !a.neighbours && !a.factored:
 		return fmt.Errorf("rope factors: a %s model has none", c.Arch)
 	case a.square && !square:
-		return fmt.Errorf("%d heads of %d are not the hidden size %d: %s wants them to be",
+		return fmt.Errorf("%d heads of %d do not add up to the hidden size %d: %s requires that",
 			c.Heads, c.HeadDim, c.Hidden, c.Arch)
 	case a.find("output") == nil && !c.Tied:
 		return fmt.Errorf("an output matrix separate from the embedding: a %s model has none", c.Arch)

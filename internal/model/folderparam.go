@@ -162,7 +162,7 @@ func (p *Part) fromMXFP4(f *safetensors.File, name string) (t tensor.Tensor, nam
 		}
 	}
 	if p.Cols%elements != 0 {
-		return t, nil, fmt.Errorf("tensor %s: rows of %d are no whole blocks of MXFP4, which hold %d",
+		return t, nil, fmt.Errorf("tensor %s: rows of %d are not whole blocks of MXFP4, which hold %d",
 			fileerr.Quote(blocks.Name), p.Cols, elements)
 	}
 	if err := wantShape(blocks, p.Experts, rows, n, elements/2); err != nil {

@@ -148,7 +148,7 @@ func (p *Part) IntoFolder(ending string, t tensor.Tensor, other *tensor.Tensor) 
 	halves := []tensor.Tensor{t}
 	if other != nil {
 		if other.Type != t.Type {
-			return nil, fmt.Errorf("tensor %s is %v and tensor %s %v: config.json has one tensor for both",
+			return nil, fmt.Errorf("tensor %s is %v but tensor %s is %v: a folder has one tensor for both",
 				fileerr.Quote(t.Name), t.Type, fileerr.Quote(other.Name), other.Type)
 		}
 		halves = append(halves, *other)

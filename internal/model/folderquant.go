@@ -57,7 +57,7 @@ func (q *quantization) check() error {
 	}
 	unread := func(field, value string) error {
 		return fmt.Errorf("quantization_config: grove does not read weights of the %s %q: "+
-			"take a GGUF file of the model, or the folder that was quantized, in BF16", field, value)
+			"take a GGUF file of the model, or the original folder, in BF16", field, value)
 	}
 	switch q.Method {
 	case "fp8", "fbgemm_fp8":
@@ -210,7 +210,7 @@ func (d *decoded) openNVFP4(f *safetensors.File, name, stem string) (scales []st
 		return nil, err
 	}
 	if d.scales.Type != numtype.F8_E4M3 || global.Type != tensor.F32 || global.Elements() != 1 {
-		return nil, fmt.Errorf("tensor %s is %v and %s %v of shape %v: want F8_E4M3, and one number of F32: take a GGUF file of the model",
+		return nil, fmt.Errorf("tensor %s is %v and %s %v of shape %v: want F8_E4M3, and a single F32 number: take a GGUF file of the model",
 			fileerr.Quote(d.scales.Name), d.scales.Type, fileerr.Quote(global.Name), global.Type, global.Shape)
 	}
 	one, err := global.Float32s()
@@ -224,7 +224,7 @@ func (d *decoded) openNVFP4(f *safetensors.File, name, stem string) (scales []st
 // arrange determines which weights each scale applies to.
 func (d *decoded) arrange(block [2]int) error {
 	wrong := func() error {
-		return fmt.Errorf("tensor %s of shape %v does not fit tensor %s of shape %v, with a scale for all, each row, or each %d × %d",
+		return fmt.Errorf("tensor %s of shape %v does not fit tensor %s of shape %v, with one scale for all of it, each row, or each %d × %d",
 			fileerr.Quote(d.scales.Name), d.scales.Shape, fileerr.Quote(d.codes.Name), d.codes.Shape, block[0], block[1])
 	}
 	if d.codes.Type == numtype.F8_E4M3 && !d.scales.Type.Decodes() {

@@ -77,7 +77,7 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 		return Config{}, err
 	}
 	if a.experts != "" && (c.Used < 1 || c.Used > c.Experts) {
-		return c, fmt.Errorf("key %q is %d and key %q is %d: want experts, and to use some of them",
+		return c, fmt.Errorf("key %q is %d and key %q is %d: want experts, some of which are used",
 			k.name("expert_count"), c.Experts, k.name("expert_used_count"), c.Used)
 	}
 	if a.layerNorm || a.eitherNorm && !k.has("attention.layer_norm_rms_epsilon") {
@@ -101,7 +101,7 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	}
 	c.HeadDim = k.int("attention.key_length", c.Hidden/max(c.Heads, 1))
 	if v := k.int("attention.value_length", c.HeadDim); v != c.HeadDim && !a.latent {
-		return c, fmt.Errorf("key %q is %d and not the keys' %d: not supported",
+		return c, fmt.Errorf("key %q is %d, but keys have %d: not supported",
 			k.name("attention.value_length"), v, c.HeadDim)
 	}
 	// The embedding determines the vocabulary more reliably than the optional metadata.
@@ -168,7 +168,7 @@ func (c *Config) readKVHeads(k *keys, a *architecture) error {
 		switch {
 		case n == 0 || int(n) == c.KVHeads:
 		case c.KVHeads != 0:
-			return fmt.Errorf("key %q is %v: want one number of heads in all layers that have some", k.name(key), list)
+			return fmt.Errorf("key %q is %v: want the same number of heads in all layers that have any", k.name(key), list)
 		default:
 			c.KVHeads = int(n)
 		}
@@ -201,7 +201,7 @@ func (k *keys) each(key string, layers int, def ...int) []int {
 		return slices.Repeat([]int{k.int(key, def...)}, max(layers, 0))
 	}
 	if len(list) != layers {
-		k.refuse(key, fmt.Sprintf("lists %d layers, not the %d there are", len(list), layers))
+		k.refuse(key, fmt.Sprintf("lists %d layers, but there are %d", len(list), layers))
 		return slices.Repeat([]int{1}, max(layers, 0))
 	}
 	return list
@@ -337,7 +337,7 @@ func ropeFactors(f *gguf.File, c *Config) error {
 	}
 	switch {
 	case (c.Rope.Long == nil) != (c.Rope.Short == nil) || c.Rope.Long != nil && c.Rope.Factors != nil:
-		return fmt.Errorf("tensors %s, %s and %s: want the first two, or the last alone", longName, shortName, factorsName)
+		return fmt.Errorf("tensors %s, %s and %s: want the first two, or only the last", longName, shortName, factorsName)
 	case c.Rope.Long != nil && c.Rope.Original == 0:
 		c.Rope.Original = c.Context
 	}

@@ -207,7 +207,7 @@ func (p *pattern) UnmarshalJSON(data []byte) error {
 	}
 	*p = pattern(len(text))
 	if text != strings.Repeat("L", max(0, len(text)-1))+"G" {
-		return fmt.Errorf("field sliding_window_pattern is %q: want a number, or a text as LLLG", text)
+		return fmt.Errorf("field sliding_window_pattern is %q: want a number, or a text such as LLLG", text)
 	}
 	return nil
 }
@@ -414,7 +414,7 @@ func (h *hfConfig) config() (Config, error) {
 			c.Experts = h.LocalExperts
 		}
 		if c.Used < 1 || c.Used > c.Experts {
-			return c, fmt.Errorf("field %q is %d and field num_experts_per_tok is %d: want experts, and to use some of them",
+			return c, fmt.Errorf("field %q is %d and field num_experts_per_tok is %d: want experts, some of which are used",
 				a.experts, c.Experts, c.Used)
 		}
 	}
@@ -463,7 +463,7 @@ func (h *hfConfig) windows(a *architecture, c *Config) error {
 	if a.attentionOnly {
 		other := func(t string) bool { return t != "attention" && t != "full_attention" }
 		if i := slices.IndexFunc(h.LayerTypes, other); i >= 0 {
-			return fmt.Errorf("layer_types has %q: only models whose layers are all of attention are supported", h.LayerTypes[i])
+			return fmt.Errorf("layer_types has %q: only models whose layers all have attention are supported", h.LayerTypes[i])
 		}
 		return nil
 	}

@@ -56,7 +56,7 @@ func checkRope(a *architecture, prefix string, object map[string]any) error {
 	for _, kind := range slices.Sorted(maps.Keys(object)) {
 		o, ok := object[kind].(map[string]any)
 		if !ok || kind != "full_attention" && kind != "sliding_attention" {
-			return fmt.Errorf("field %q: want the objects full_attention and sliding_attention alone", prefix+kind)
+			return fmt.Errorf("field %q: want only the objects full_attention and sliding_attention", prefix+kind)
 		}
 		if err := checkObject(prefix+kind+".", o, ropeRules, false); err != nil {
 			return err

@@ -22,7 +22,7 @@ func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 		return nil, fmt.Errorf("architecture %q is not one grove runs", c.Arch)
 	case c.Rope.Factors != nil && c.Rope.Scale != 1:
 		return nil, fmt.Errorf("tensor rope_freqs.weight and rope.scaling.factor together: " +
-			"config.json has a place for one of them")
+			"config.json can express only one of them")
 	case a.rotated == 0 && c.Rope.Dims != c.HeadDim:
 		return nil, fmt.Errorf("%d of %d dimensions of a head are rotated: config.json of a %s model rotates all",
 			c.Rope.Dims, c.HeadDim, c.Arch)

@@ -129,12 +129,12 @@ func (r *hfRope) apply(c *Config) error {
 	c.Rope.Scale = 1
 	long := r.Type == "longrope" || r.Type == "su"
 	if x, y := cmp.Or(r.AttnFactor, 1), cmp.Or(r.AttnTimes, 1); r.Type != "yarn" && (x != 1 && !long || y != 1) {
-		return fmt.Errorf("rope_scaling: attention_factor is %g, attn_factor %g, and the type does not use it: leave it out", x, y)
+		return fmt.Errorf("rope_scaling: attention_factor is %g and attn_factor is %g, which the type does not use: leave them out", x, y)
 	}
 	switch r.Type {
 	case "", "default":
 		if r.Factor != 0 && r.Factor != 1 {
-			return fmt.Errorf("rope_scaling: factor is %g, and the type does not use it: "+
+			return fmt.Errorf("rope_scaling: factor is %g, which the type does not use: "+
 				"want the type linear, llama3 or yarn", r.Factor)
 		}
 	case "linear":
@@ -142,7 +142,7 @@ func (r *hfRope) apply(c *Config) error {
 	case "llama3":
 		positive := r.Factor > 0 && r.Low > 0 && r.High > r.Low && r.Original > 0
 		if !positive || c.Rope.Dims < 2 || c.Rope.Dims > maxWidth {
-			return fmt.Errorf("rope_scaling: llama3 scaling wants positive factor, " +
+			return fmt.Errorf("rope_scaling: llama3 scaling wants a positive factor, " +
 				"low_freq_factor < high_freq_factor and original_max_position_embeddings")
 		}
 		c.Rope.Factors = Llama3Factors(c.Rope.Base, c.Rope.Dims, r.Factor, r.Low, r.High, r.Original)
@@ -196,7 +196,7 @@ func (r *RopeConfig) setAttn(x float64) {
 // 2402.13753).
 func (r *hfRope) longrope(c *Config) error {
 	if len(r.Long) == 0 || len(r.Long) != len(r.Short) {
-		return fmt.Errorf("rope_scaling: %d elements of long_factor and %d of short_factor: want as many",
+		return fmt.Errorf("rope_scaling: %d elements of long_factor and %d of short_factor: want the same number",
 			len(r.Long), len(r.Short))
 	}
 	original := cmp.Or(r.Original, float64(c.Context))

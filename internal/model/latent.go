@@ -140,7 +140,7 @@ func (p *Part) fromHeads(t tensor.Tensor) (tensor.Tensor, error) {
 		return x, x.Check()
 	}
 	if block, _ := t.Type.Block(); block > 1 {
-		return t, fmt.Errorf("tensor %s is %v: want numbers that stand alone, F32, F16 or BF16", fileerr.Quote(t.Name), t.Type)
+		return t, fmt.Errorf("tensor %s is %v: want F32, F16 or BF16, which have no blocks", fileerr.Quote(t.Name), t.Type)
 	}
 	x.Reader = func(dst []byte, r0, r1 int) error {
 		head, data := -1, make([]byte, plain*size)

@@ -114,15 +114,15 @@ func (c *Config) validateLayers() error {
 	case c.ExpertFFN < 0 || c.ExpertFFN > maxWidth || c.SharedFFN < 0 || c.SharedFFN > maxWidth:
 		return fmt.Errorf("widths of experts are %d and %d: want 0 to %d", c.ExpertFFN, c.SharedFFN, maxWidth)
 	case c.Narrow < 0 || c.Narrow > maxWidth:
-		return fmt.Errorf("width of what experts read is %d: want 0 to %d", c.Narrow, maxWidth)
+		return fmt.Errorf("width of the experts' input is %d: want 0 to %d", c.Narrow, maxWidth)
 	case c.Dense < 0 || c.Dense > c.Layers:
 		return fmt.Errorf("%d layers before those with experts: want 0 to %d", c.Dense, c.Layers)
 	case c.Sharing < 0 || c.Sharing >= c.Layers:
-		return fmt.Errorf("%d layers read keys and values of others: want less than the %d layers", c.Sharing, c.Layers)
+		return fmt.Errorf("%d layers read keys and values of others: want fewer than the %d layers", c.Sharing, c.Layers)
 	case c.Rule.Groups < 0 || c.Rule.Groups > 1 && (c.Experts%c.Rule.Groups != 0 || c.Rule.Chosen < 1 ||
 		c.Rule.Chosen > c.Rule.Groups ||
 		c.Used > c.Experts/c.Rule.Groups*c.Rule.Chosen):
-		return fmt.Errorf("%d experts in %d groups, %d of them chosen, %d experts used: want whole groups with as many experts",
+		return fmt.Errorf("%d experts in %d groups, %d of them chosen, %d experts used: want equal groups, and no more used than the chosen groups have",
 			c.Experts, c.Rule.Groups, c.Rule.Chosen, c.Used)
 	case c.Rule.Scale != 0 && !positive(float64(c.Rule.Scale)):
 		return fmt.Errorf("scale of experts' weights is %g: want a positive number", c.Rule.Scale)
@@ -133,7 +133,7 @@ func (c *Config) validateLayers() error {
 	for i, s := range c.sources() {
 		if c.reads(i) && s == i {
 			return fmt.Errorf("layer %d reads keys and values of another, and none of the first %d layers is of its kind: "+
-				"want one with a window, or without, as it is", i, c.Layers-c.Sharing)
+				"want one that, like it, has or has no window", i, c.Layers-c.Sharing)
 		}
 	}
 	return nil

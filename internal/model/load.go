@@ -107,7 +107,7 @@ func load(src source, o Options) (*Model, error) {
 		return nil, err
 	}
 	if o.Context < 0 || o.Threads < 0 {
-		return nil, fmt.Errorf("options: context %d, threads %d: want no negative number", o.Context, o.Threads)
+		return nil, fmt.Errorf("options: context %d, threads %d: want no negative numbers", o.Context, o.Threads)
 	}
 	o.Context = cmp.Or(o.Context, c.Context)
 	longest := o.Context
@@ -128,7 +128,7 @@ func load(src source, o Options) (*Model, error) {
 		return nil, err
 	}
 	if t != nil && t.VocabSize() > c.Vocab {
-		return nil, fmt.Errorf("the tokenizer has %d tokens, the embedding only %d rows: they are not of one model", t.VocabSize(), c.Vocab)
+		return nil, fmt.Errorf("the tokenizer has %d tokens, but the embedding only %d rows: they belong to different models", t.VocabSize(), c.Vocab)
 	}
 	m := &Model{Network: *network, Tokenizer: t, limit: o.Context}
 	c.layOutPages(&m.pages, network.Blocks, o.KV)

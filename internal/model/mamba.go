@@ -32,7 +32,7 @@ func (m *MambaConfig) validate() error {
 		}
 	}
 	if m.Heads%m.Groups != 0 {
-		return fmt.Errorf("Mamba-2: %d heads are no %d groups of equally many", m.Heads, m.Groups)
+		return fmt.Errorf("Mamba-2: %d heads do not form %d equal groups", m.Heads, m.Groups)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func readMambaKeys(k *keys, c *Config) {
 		m.HeadDim = n / m.Heads
 	}
 	if m.inner() != n {
-		k.refuse("ssm.inner_size", fmt.Sprintf("is %d, and key %q %d: no whole heads", n,
+		k.refuse("ssm.inner_size", fmt.Sprintf("is %d, not a multiple of key %q, %d", n,
 			k.name("ssm.time_step_rank"), m.Heads))
 	}
 }

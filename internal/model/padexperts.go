@@ -25,8 +25,8 @@ func copyExperts(src source, count, used int) (source, error) {
 		return nil, fmt.Errorf("padding with experts: the architecture is %s: want %s", c.Arch, qwen3.name)
 	}
 	if used < 1 || used > count {
-		return nil, fmt.Errorf("padding with %d experts, %d of them for a row: "+
-			"want at least one for a row, and no more than there are", count, used)
+		return nil, fmt.Errorf("padding with %d experts, %d of them used by a row: "+
+			"want at least one used, and no more than there are", count, used)
 	}
 	have := c.Parameters()
 	c.Arch = qwen3moe.name

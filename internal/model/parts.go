@@ -528,7 +528,7 @@ type Slicer interface {
 func (b *builder) vectors(name string, count, n int) (list [][]float32) {
 	s, ok := b.w.(Slicer)
 	if !ok {
-		b.keep(fmt.Errorf("tensor %s is several vectors in one: not supported here", name))
+		b.keep(fmt.Errorf("tensor %s combines several vectors: not supported here", name))
 		return nil
 	}
 	list, err := s.Vectors(name, count, n)
@@ -540,7 +540,7 @@ func (b *builder) vectors(name string, count, n int) (list [][]float32) {
 func (b *builder) rows(name string, shape []int, from, to int) nn.Linear {
 	s, ok := b.w.(Slicer)
 	if !ok {
-		b.keep(fmt.Errorf("tensor %s is several matrices in one: not supported here", name))
+		b.keep(fmt.Errorf("tensor %s combines several matrices: not supported here", name))
 		return nn.Linear{}
 	}
 	m, err := s.Rows(name, shape, from, to)

@@ -147,7 +147,7 @@ func (p *observer) Layer(layer int, x nn.Mat) error {
 func (p *Pass) check(rows []Rows, taps []int) error {
 	m := p.m
 	if len(rows) == 0 {
-		return fmt.Errorf("model: a pass of no sequences")
+		return fmt.Errorf("model: a pass without sequences")
 	}
 	for s, r := range rows {
 		if r.Cache == nil || r.Tree == nil || r.Tree.Len() == 0 {
@@ -158,11 +158,11 @@ func (p *Pass) check(rows []Rows, taps []int) error {
 		}
 		for _, o := range rows[:s] {
 			if o.Cache == r.Cache {
-				return fmt.Errorf("model: sequence %d shares its cache with another of the pass; Fork it", s)
+				return fmt.Errorf("model: sequence %d shares its cache with another sequence of the pass: Fork it", s)
 			}
 		}
 		if r.From < 0 || r.From >= r.Tree.Len() || r.From > r.Cache.Pending() {
-			return fmt.Errorf("model: sequence %d starts at node %d of %d, and %d are pending: want a node that follows those", s, r.From,
+			return fmt.Errorf("model: sequence %d starts at node %d of %d, but %d are pending: want a node that follows them", s, r.From,
 				r.Tree.Len(), r.Cache.Pending())
 		}
 		for i, id := range r.Tree.Token {

@@ -67,8 +67,8 @@ func sameBits(a, b []float32) bool {
 	return len(a) == len(b)
 }
 
-// A committed path leaves the cache as a pass over its tokens alone does, whatever the tree
-// around it was, and taps of a row are those of its own text.
+// A committed path leaves the same cache as a pass over only its tokens, whatever the tree around
+// it was. A row's taps are those of its own text.
 func TestCommittedPathIsAsIfAlone(t *testing.T) {
 	ctx := context.Background()
 	for _, shape := range []string{"tiny-llama3", "tiny-qwen2", "tiny-qwen3", "tiny-gptneox"} {
@@ -127,7 +127,7 @@ func TestCommittedPathIsAsIfAlone(t *testing.T) {
 	}
 }
 
-// What is no pass is refused with a reason, and leaves the cache as it was.
+// An invalid pass is refused with a reason, and leaves the cache as it was.
 func TestRunRefuses(t *testing.T) {
 	m := open(t, "tiny-qwen3", tensor.F32, model.Options{Threads: 1, Context: 16})
 	other := open(t, "tiny-qwen3", tensor.F32, model.Options{Threads: 1})
@@ -138,7 +138,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 	deep := tree.Chain(make([]int32, 14))
 	for want, rows := range map[string][]model.Rows{
-		"no sequences":       {},
+		"without sequences":  {},
 		"no cache":           {{Tree: tree.New(1)}},
 		"no rows":            {{Cache: c, Tree: tree.Chain(nil)}},
 		"another model":      {{Cache: other.NewCache(), Tree: tree.New(1)}},
@@ -177,7 +177,7 @@ func TestRunStopsWithItsContext(t *testing.T) {
 	}
 }
 
-// Plain decoding: one node a pass.
+// Plain decoding: one node per pass.
 func BenchmarkDecode(b *testing.B) {
 	m := open(b, "tiny-qwen3", tensor.BF16, model.Options{Threads: 2})
 	ctx := context.Background()
@@ -198,7 +198,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	for range 512 { // every page and buffer there will be
+	for range 512 { // allocates all pages and buffers
 		step(c)
 	}
 	b.ReportAllocs()

@@ -97,7 +97,7 @@ func (r *RopeConfig) validate() error {
 	case (r.Yarn != nil || r.Long != nil) && r.Original < 1:
 		return fmt.Errorf("original context of the rope scaling is %d: want a positive number", r.Original)
 	case len(r.Long) != len(r.Short):
-		return fmt.Errorf("%d long rope factors and %d short ones: want as many", len(r.Long), len(r.Short))
+		return fmt.Errorf("%d long rope factors and %d short ones: want the same number", len(r.Long), len(r.Short))
 	case r.Yarn != nil && !(r.Base > 1):
 		return fmt.Errorf("rope base is %g: want more than 1, with yarn", r.Base)
 	case r.Yarn != nil && !(positive(r.Yarn.Fast) && positive(r.Yarn.Slow) && r.Yarn.LogMul >= 0):
