@@ -24,12 +24,12 @@ import (
 
 var accuracyFiles = flag.String("accuracy-files", "", "keep the files of TestAccuracy in this `folder`, for another engine to read")
 
-// accuracyShape is wide enough for several groups of activations of any size, and for whole blocks of the K types.
+// accuracyShape is wide enough for several groups of activations of any size, and for whole blocks of K types.
 var accuracyShape = synth.Shape{Name: "accuracy", Arch: "qwen3", Vocab: 512, Hidden: 256, Layers: 3, Heads: 4,
 	KVHeads: 2, HeadDim: 64, FFN: 512,
 	Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 64, Tokens: synth.Qwen2}
 
-// The errors of logits are those of accuracyTokens positions of each of accuracySeeds models.
+// Errors of logits are measured at accuracyTokens positions of each of accuracySeeds models.
 const (
 	accuracyTokens = 128
 	accuracySeeds  = 3
@@ -38,19 +38,19 @@ const (
 // outliers is how many inputs of every matrix are outliers.
 const outliers = 4
 
-// accuracyCases are weights and caches, and llama.cpp's errors with them: the root mean square by
-// the size of the outliers.
+// accuracyCases are types of weights and caches, and llama.cpp's errors with them: the root mean
+// square by the size of the outliers.
 //
-// They were made with llama.cpp at commit 82bb4850 (August 2026) on an x86-64 processor with
-// AVX-512, with the files that this test keeps with its flag -accuracy-files: a program of
+// The errors were measured with llama.cpp at commit 82bb4850 (August 2026) on an x86-64 processor
+// with AVX-512, on the files that this test keeps with its flag -accuracy-files: a program with
 // llama.cpp's library decoded the file "tokens" in one batch on the CPU, with a cache of the type
-// here and no flash attention. An error is the difference between the logits of model.gguf, and
+// here and without flash attention. An error is the difference between the logits of model.gguf and
 // those of f32.gguf with a cache of f32.
 var accuracyCases = []struct {
 	weights tensor.Type
 	cache   nn.KVType
 	llama   map[float32]float64
-	alike   float32 // from outliers of this size on both engines round alike
+	alike   float32 // with outliers of at least this size both engines round alike
 }{
 	{tensor.Q8_0, nn.KVF32, map[float32]float64{1: 0.26098, 10: 0.69844, 40: 2.21214}, 40},
 	{tensor.Q4_K, nn.KVF32, map[float32]float64{1: 0.35867, 10: 1.41642, 40: 3.57368}, never},
@@ -65,15 +65,15 @@ var accuracyCases = []struct {
 	{tensor.BF16, nn.KVBF16, map[float32]float64{1: 0.11123, 10: 0.10648, 40: 0.10648}, 1},
 }
 
-// Both engines round alike what becomes BF16, and blocks of 32 in which one outlier alone decides
-// the scale. Chance then decides whose error is the larger, by some 1 %.
+// Both engines round alike when they round to BF16, and in blocks of 32 where a single outlier
+// determines the scale. Chance then decides whose error is larger, by about 1 %.
 const (
 	chance = 1.02
 	never  = math.MaxFloat32
 )
 
-// The error of logits against f32 on the same weights is at most llama.cpp's on the same file, for
-// models of random weights, and for those whose activations have outliers, as trained models' have.
+// The error of logits relative to f32 with the same weights is at most llama.cpp's with the same file,
+// for models with random weights, and for models whose activations have outliers, as in trained models.
 func TestAccuracy(t *testing.T) {
 	for _, c := range accuracyCases {
 		for factor, llama := range c.llama {
@@ -109,11 +109,11 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
-// cacheErrors is what the type of a cache may add to logits of models in F32, over the root mean
-// square of these. docs/accuracy.md has what was measured.
+// cacheErrors is the error that a cache's type may cause in the logits of F32 models, relative to
+// the root mean square of the logits. docs/accuracy.md has the measurements.
 var cacheErrors = map[nn.KVType]float64{nn.KVBF16: 0.025, nn.KVQ8: 0.07}
 
-// Keys and values of a type make an error of logits within its bound, outliers or not.
+// The type of keys and values causes an error in logits within its bound, with and without outliers.
 func TestAccuracyOfCaches(t *testing.T) {
 	for _, factor := range []float32{1, 10, 40} {
 		square, errors := 0.0, map[nn.KVType]float64{}
@@ -140,12 +140,12 @@ func TestAccuracyOfCaches(t *testing.T) {
 	}
 }
 
-// accuracyBases are the models that withOutliers changes, by seed. It makes each once.
+// accuracyBases are the models that withOutliers changes, by seed. Each is made once.
 var accuracyBases [accuracySeeds]*gguf.File
 
-// withOutliers returns a seeded random model and the same weights in F32, as GGUF files, and a text of
-// random tokens. A few channels of every matrix's input are factor times the others. The columns of
-// the matrix are that much smaller, so that the function is that of factor 1.
+// withOutliers returns a seeded random model and the same weights in F32, as GGUF files, and a text
+// of random tokens. A few channels of every matrix's input are factor times as large as the others.
+// The matrix's columns are smaller by the same factor, so the function is the same as with factor 1.
 func withOutliers(t *testing.T, seed int, factor float32, typ tensor.Type) (file, exact []byte, ids []int32) {
 	t.Helper()
 	check := func(err error) {
@@ -198,8 +198,8 @@ func withOutliers(t *testing.T, seed int, factor float32, typ tensor.Type) (file
 	return files[0].Bytes(), files[1].Bytes(), ids
 }
 
-// scaleOutliers makes some channels of every matrix's input larger, in what makes them: a norm, or
-// rows of the matrix before. It makes the matrix's columns smaller.
+// scaleOutliers enlarges some channels of every matrix's input, at their source: a norm, or rows of
+// the matrix before. It makes the matrix's columns smaller in turn.
 func scaleOutliers(name string, v []float32, cols int, factor float32) {
 	channel := func(i, n int) int { return (2*i + 1) * n / (2 * outliers) } // spread evenly
 	columns := func(f float32) {
@@ -228,7 +228,7 @@ func scaleOutliers(name string, v []float32, cols int, factor float32) {
 	}
 }
 
-// textLogits is the logits of every position of a text.
+// textLogits returns the logits at every position of a text.
 func textLogits(t *testing.T, file []byte, cache nn.KVType, ids []int32) []float32 {
 	t.Helper()
 	m, err := model.OpenGGUF("model.gguf", file, model.Options{Threads: 2, KV: cache})

@@ -33,13 +33,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// damage is what happens to files while a model is loaded from them.
+// damage is a change to files while a model is loaded from them.
 type damage struct {
 	Kind  string
 	Files []string // of the model's folder
 	From  string   // the folder of another model, with files of the same names
-	Cut   int64    // bytes that are left of a file
-	Step  int      // the call of Progress before which the loading process does it; −1: another process does it
+	Cut   int64    // bytes that remain of a file
+	Step  int      // the loading process does it before this call of Progress; −1: another process does it
 }
 
 // do damages the files of a folder, one after the other.
@@ -73,11 +73,11 @@ func overwrite(path string, data []byte) error {
 		return err
 	}
 	_, err = f.Write(data)
-	later := time.Now().Add(time.Second) // writes of one tick of the clock have one time
+	later := time.Now().Add(time.Second) // writes within one clock tick have the same time
 	return errors.Join(err, f.Truncate(int64(len(data))), f.Close(), os.Chtimes(path, later, later))
 }
 
-// loading is what the loading process is asked for, and loaded what it answers.
+// loading is the request to the loading process, and loaded its answer.
 type (
 	loading struct {
 		Dir, Path string
@@ -89,7 +89,7 @@ type (
 	}
 )
 
-// digest tells models apart by what they compute and how they read text.
+// digest distinguishes models by their results and by their tokenizers.
 func digest(path string, progress func(done, total int64)) (uint64, error) {
 	m, err := model.Open(path, model.Options{Threads: 2, Progress: progress})
 	if err != nil {
@@ -104,14 +104,14 @@ func digest(path string, progress func(done, total int64)) (uint64, error) {
 	for i := range 4 {
 		binary.Write(h, binary.LittleEndian, p.Logits(0, i))
 	}
-	if m.Tokenizer == nil { // as where the folder has none
+	if m.Tokenizer == nil { // as when the folder has none
 		return h.Sum64(), nil
 	}
 	binary.Write(h, binary.LittleEndian, m.Tokenizer.Encode("abba, a cab", tokenizer.EncodeOptions{}))
 	return h.Sum64(), nil
 }
 
-// TestLoadingProcess is no test: it is the process that loads, where a fault kills nobody else.
+// TestLoadingProcess is not a test but the process that loads: a fault kills only this process.
 func TestLoadingProcess(t *testing.T) {
 	if os.Getenv("GROVE_TEST_LOADING") == "" {
 		t.Skip("run by TestFilesChangeWhileLoading")
@@ -145,7 +145,7 @@ func TestLoadingProcess(t *testing.T) {
 	}
 }
 
-// loader is the process that loads.
+// loader is the loading process.
 type loader struct {
 	cmd    *exec.Cmd
 	in     *json.Encoder
@@ -166,8 +166,8 @@ func startLoader(t testing.TB) *loader {
 	return l
 }
 
-// load has the process load a model, while this one does the damage after a pause where that is its
-// part.
+// load makes the process load a model. Meanwhile the caller's process does the damage after a
+// pause, if that is its part.
 func (l *loader) load(t *rapid.T, x loading, pause time.Duration) loaded {
 	if err := l.in.Encode(x); err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func (l *loader) load(t *rapid.T, x loading, pause time.Duration) loaded {
 	return answer
 }
 
-// format is one way to store a model: its files' names, and what is opened of the folder.
+// format is one way to store a model: the names of its files, and the path in the folder to open.
 type format struct {
 	name, open string
 	write      func(t testing.TB, dir string, s synth.Shape, seed uint64)
@@ -209,9 +209,9 @@ var formats = []format{
 	}},
 }
 
-// Whatever happens to a model's files while it is loaded, and whoever does it: loading ends in an
-// error that names a file, or in the model that the files held at one moment. It never ends the
-// process.
+// Whatever happens to a model's files while it is loaded, and whichever process does it:
+// loading returns an error that names a file, or the model that the files held at one
+// moment. It never ends the process.
 func TestFilesChangeWhileLoading(t *testing.T) {
 	for _, f := range formats {
 		t.Run(f.name, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestFilesChangeWhileLoading(t *testing.T) {
 				if named && strings.Contains(got.Err, dir) || got.Err == "" && got.Digest == old {
 					return
 				}
-				// It may have been loaded between the damage to one file and to the next.
+				// It may have been loaded after the damage to one file and before that to the next.
 				dir, d.From = copyFolder(t, before), copyFolder(t, after)
 				defer os.RemoveAll(dir)
 				defer os.RemoveAll(d.From)
@@ -279,7 +279,7 @@ func TestFilesChangeWhileLoading(t *testing.T) {
 	}
 }
 
-// copyFolder copies a folder's files, which then seem to be an hour old.
+// copyFolder copies a folder's files, and makes the copies an hour old.
 func copyFolder(t *rapid.T, dir string) string {
 	to, err := os.MkdirTemp("", "grove-")
 	if err == nil {
@@ -317,12 +317,12 @@ func writeFolder(t testing.TB, dir string, s synth.Shape, seed uint64) {
 	}
 }
 
-// swapTokens makes a folder's tokenizer read a and b as each other.
+// swapTokens makes a folder's tokenizer exchange a and b.
 func swapTokens(t testing.TB, dir string) {
 	path := filepath.Join(dir, "tokenizer.json")
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return // GGUF, whose tokenizer is in the file of the weights
+		return // GGUF: the tokenizer is in the file with the weights
 	}
 	var all map[string]any
 	if err := errors.Join(err, json.Unmarshal(data, &all)); err != nil {
@@ -335,7 +335,7 @@ func swapTokens(t testing.TB, dir string) {
 	}
 }
 
-// splitGGUF makes the file m.gguf of a folder two.
+// splitGGUF splits the file m.gguf of a folder in two.
 func splitGGUF(t testing.TB, dir string) {
 	path := filepath.Join(dir, "m.gguf")
 	f := must(gguf.Open(path))
@@ -360,7 +360,7 @@ func splitGGUF(t testing.TB, dir string) {
 	}
 }
 
-// weightsOf takes the tensors of a folder, in memory, and removes their file.
+// weightsOf reads a folder's tensors into memory, and removes their file.
 func weightsOf(t testing.TB, dir string) map[string]tensor.Tensor {
 	f, all := must(safetensors.OpenFolder(dir)), map[string]tensor.Tensor{}
 	for _, info := range f.Tensors {

@@ -34,7 +34,8 @@ func tinyFile(t testing.TB, shape string) []byte {
 	return data
 }
 
-// tryOpen opens a damaged file. Opening may fail, saying which file; what opens must run.
+// tryOpen opens a damaged file. Opening may fail with an error that names the file; a
+// model that opens must run.
 func tryOpen(t testing.TB, data []byte) {
 	path := filepath.Join(t.TempDir(), "damaged.gguf")
 	testfile.Write(t, path, data)
@@ -53,7 +54,7 @@ func tryOpen(t testing.TB, data []byte) {
 	}
 }
 
-// Whatever happens to a file, opening it ends in an error that names it or in a model that runs.
+// Whatever the damage to a file, opening it returns an error that names it or a model that runs.
 func TestOpenSurvivesDamage(t *testing.T) {
 	cases := 60
 	if testing.Short() {
@@ -72,7 +73,7 @@ func TestOpenSurvivesDamage(t *testing.T) {
 				for range 1 + r.IntN(4) {
 					d[r.IntN(header)] = byte(r.Uint32())
 				}
-			case 2: // a number in the metadata becomes another
+			case 2: // a number in the metadata changes
 				i := r.IntN(header - 8)
 				copy(d[i:], []byte{byte(r.Uint32()), byte(r.Uint32()), byte(r.Uint32()) & 1, 0})
 			}
@@ -81,7 +82,7 @@ func TestOpenSurvivesDamage(t *testing.T) {
 	}
 }
 
-// FuzzOpen is the same with the fuzzer's own damage: bytes written over the file's, at a place.
+// FuzzOpen is the same with damage by the fuzzer: bytes that overwrite those at one place of the file.
 func FuzzOpen(f *testing.F) {
 	data := tinyFile(f, "tiny-qwen3-untied")
 	f.Add(uint32(0), []byte("GGUF"))
@@ -93,7 +94,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// A Hugging Face configuration with a field gone wrong is refused with that field's name.
+// A Hugging Face configuration with a wrong field is refused by that field's name.
 func TestConfigRefusals(t *testing.T) {
 	s, err := synth.Lookup("tiny-qwen3-untied")
 	if err != nil {

@@ -7,25 +7,25 @@ import (
 	"github.com/grovellm/grove/internal/model/synth"
 )
 
-// expectations are what the files of a small shape may have, and which parts of them are obeyed, where it is not what
-// most architectures do: see usual.
+// expectations describe what the files of a small shape may have, and which parts of them are
+// obeyed, where this differs from most architectures: see usual.
 type expectations struct {
-	obeyedKeys string // of the keys that change nothing in most models
-	inertKeys  string // that change nothing, beside those that change nothing anywhere
-	looseKeys  string // that are obeyed, and may yet change nothing
+	obeyedKeys string // keys that are obeyed here, but change nothing in most models
+	inertKeys  string // keys that change nothing here, in addition to those that never do
+	looseKeys  string // keys that are obeyed, but may change nothing
 	structural string // a key that tensors contradict
 
-	tensors string // that change the logits where files have them
-	own     string // tensors of a layer that it has, and most do not
+	tensors string // tensors that change the logits if files have them
+	own     string // tensors of a layer here that most architectures lack
 
 	foreign string // fields of config.json that transformers' class does not read
-	window  bool   // the field sliding_window is enough for windows
+	window  bool   // the field sliding_window alone makes windows
 
-	// The fields of config.json that give the parts of a layer biases. "": it refuses them. "-": it has one anyway.
+	// The fields of config.json that give the parts of a layer biases. "": biases are refused. "-": always a bias.
 	queryBias, outputBias, downBias, denseBias string
 }
 
-// Names of tensors that many architectures may have.
+// Tensors that many architectures may have.
 const (
 	topTensors    = "output.weight output.bias rope_freqs.weight "
 	untiedTensors = "output.bias rope_freqs.weight "
@@ -48,7 +48,7 @@ const (
 	rmsFields    = "layer_norm_eps " + rotaryFields
 )
 
-// usual is what most architectures do.
+// usual describes most architectures.
 var usual = expectations{
 	inertKeys: "attention.layer_norm_epsilon use_parallel_residual",
 	tensors:   topTensors + queryBiases + outputBias + mlpBiases,
@@ -67,7 +67,7 @@ var unusual = map[string]expectations{
 	"smollm3": {queryBias: "attention_bias", outputBias: "attention_bias", downBias: "mlp_bias"},
 	"granite": {
 		obeyedKeys: "rope.scaling.finetuned expert_shared_feed_forward_length",
-		inertKeys: usual.inertKeys + // files of Granite 4 have the keys of others of its family
+		inertKeys: usual.inertKeys + // files of Granite 4 have keys of other models of its family
 			" ssm.conv_kernel ssm.state_size ssm.group_count ssm.time_step_rank ssm.inner_size",
 		queryBias: "attention_bias", outputBias: "attention_bias", downBias: "mlp_bias",
 	},
@@ -86,7 +86,7 @@ var unusual = map[string]expectations{
 	"mixtral": {obeyedKeys: expertKeys, window: true, tensors: topTensors + routerBiases, foreign: rmsFields +
 		"use_sliding_window"},
 	"qwen3moe": {
-		obeyedKeys: expertKeys, looseKeys: "feed_forward_length", // experts have a width of their own
+		obeyedKeys: expertKeys, looseKeys: "feed_forward_length", // experts have their own width
 		tensors: topTensors + routerBiases, own: "mlp.gate.weight", foreign: rmsFields + "intermediate_size",
 		queryBias: "attention_bias", outputBias: "attention_bias",
 	},
@@ -188,10 +188,10 @@ var unusual = map[string]expectations{
 	},
 }
 
-// unrotated are the keys of rotations, of models that rotate no positions in.
+// unrotated are the rotation keys of models that do not rotate positions in.
 const unrotated = " rope.dimension_count rope.freq_base rope.scale_linear rope.scaling.factor rope.scaling.attn_factor"
 
-// expectationsOf are those of a small shape.
+// expectationsOf returns the expectations for a small shape.
 func expectationsOf(s synth.Shape) expectations {
 	e := unusual[s.Name]
 	if e.inertKeys == "" {
@@ -207,7 +207,7 @@ func expectationsOf(s synth.Shape) expectations {
 	return e
 }
 
-// obeys reports whether a key is obeyed that changes nothing in most models.
+// obeys reports whether a key that changes nothing in most models is obeyed.
 func (e expectations) obeys(key string) bool {
 	return slices.Contains(strings.Fields(e.obeyedKeys), key)
 }

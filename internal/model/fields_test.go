@@ -33,7 +33,7 @@ func keyFolder(t *testing.T, s synth.Shape) *folder {
 	}
 	data, err := os.ReadFile(filepath.Join(f.dir, "config.json"))
 	if err == nil {
-		err = os.Remove(filepath.Join(f.dir, "tokenizer.json")) // which takes longer to read than all else
+		err = os.Remove(filepath.Join(f.dir, "tokenizer.json")) // it takes longer to read than everything else
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &f.fields)
@@ -44,10 +44,10 @@ func keyFolder(t *testing.T, s synth.Shape) *folder {
 	return f
 }
 
-// gone is the value of a field that is left out.
+// gone stands for the value of a field that is left out.
 type gone struct{}
 
-// logits are those of the folder's model with fields changed.
+// logits returns the logits of the folder's model with fields changed.
 func (f *folder) logits(change map[string]any) ([]float32, error) {
 	f.t.Helper()
 	fields := maps.Clone(f.fields)
@@ -63,7 +63,7 @@ func (f *folder) logits(change map[string]any) ([]float32, error) {
 		err = os.WriteFile(path, data, 0o600)
 	}
 	if err == nil {
-		old := time.Now().Add(-time.Hour) // a file that was just written is opened after a wait
+		old := time.Now().Add(-time.Hour) // opening a file that was just written involves a wait
 		err = os.Chtimes(path, old, old)
 	}
 	if err != nil {
@@ -79,7 +79,7 @@ func (f *folder) logits(change map[string]any) ([]float32, error) {
 	return logitsOf(f.t, m), nil
 }
 
-// with writes a folder that has the same tensors and more, or others in place of some.
+// with writes a folder that has the same tensors, except that some are added or replaced.
 func (f *folder) with(add ...tensor.Tensor) *folder { return f.changed("", add...) }
 
 // without writes a folder that lacks a tensor.
@@ -109,7 +109,7 @@ func (f *folder) changed(drop string, add ...tensor.Tensor) *folder {
 	return to
 }
 
-// filled is a tensor of one number.
+// filled returns a tensor whose elements all have one value.
 func filled(t *testing.T, name string, value float32, shape ...int) tensor.Tensor {
 	t.Helper()
 	x, err := tensor.FromFloat32s(name, tensor.F32, shape, slices.Repeat([]float32{value}, product(shape)))
@@ -121,8 +121,8 @@ func filled(t *testing.T, name string, value float32, shape ...int) tensor.Tenso
 
 type object = map[string]any
 
-// Every field that transformers reads for these models, set to a value that is not neutral, is
-// refused by its name, changes the logits, or is one of the few that cannot.
+// Every field that transformers reads for these models, if set to a value that is not neutral, is
+// refused by name, changes the logits, or is one of the few that cannot.
 func TestFieldsAreObeyedOrRefused(t *testing.T) {
 	inert := strings.Fields(`_name_or_path architectures transformers_version torch_dtype dtype use_cache
 		initializer_range pad_token_id bos_token_id pretraining_tp attention_dropout hidden_dropout classifier_dropout
@@ -167,7 +167,7 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 		"architectures": {[]string{"LlamaModel"}}, "attention_dropout": {0.5}, "hidden_dropout": {0.5},
 		"classifier_dropout": {0.5},
 	}
-	// Models that rotate no positions in, and list kinds of layers otherwise, do not read these.
+	// Models that do not rotate positions in, and list kinds of layers in another way, do not read these.
 	unread := strings.Fields(`layer_types max_position_embeddings num_hidden_layers partial_rotary_factor rms_norm_eps rope_parameters rope_scaling
 		rope_theta use_sliding_window intermediate_size`)
 	structural := strings.Fields(`vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads
@@ -203,7 +203,7 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 						func(field string) bool { return strings.Contains(err.Error(), field) })
 				}
 				if s.Arch == "gemma4" && name == "layer_types" {
-					refused = err != nil // heads of layers with a window are of another size
+					refused = err != nil // heads of layers with a window have another size
 				}
 				if either && (same(got, err, base) || refused) {
 					continue
@@ -226,15 +226,15 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 			got, err := f.logits(fields)
 			return same(got, err, base), err
 		}
-		const use = "use_sliding_window" // with sliding_window it asks for one
+		const use = "use_sliding_window" // with sliding_window it requests a window
 		changeNothing(t, s.Arch, map[string][]any{use: idle[use]}, unchanged)
 		delete(idle, use)
 		changeNothing(t, s.Arch, idle, unchanged)
 	}
 }
 
-// changeNothing checks that values change nothing: the first of every name together, then the second of those that have
-// one, and so on. It names those that change something alone.
+// changeNothing checks that values change nothing: first the first value of every name together,
+// then the second values, and so on. Its error names those that change something on their own.
 func changeNothing(t *testing.T, arch string, values map[string][]any, same func(map[string]any) (bool, error)) {
 	t.Helper()
 	for i := 0; ; i++ {
@@ -260,19 +260,19 @@ func changeNothing(t *testing.T, arch string, values map[string][]any, same func
 	}
 }
 
-// same reports whether logits are there and the same.
+// same reports whether there are logits, and they are the same.
 func same(got []float32, err error, want []float32) bool { return err == nil && sameBits(got, want) }
 
-// oneHalved reports whether layers of a shape have one half each.
+// oneHalved reports whether a shape's layers have only one half each.
 func oneHalved(s synth.Shape) bool { return s.Config().Bare != nil }
 
-// commonShapes are the small shapes whose folders have the fields that most have.
+// commonShapes returns the small shapes whose folders have the fields that most folders have.
 func commonShapes() []synth.Shape {
 	return slices.DeleteFunc(synth.Small(), func(s synth.Shape) bool { return s.Arch == "gemma4" || oneHalved(s) })
 }
 
-// What says the same in another way, or leaves out transformers' default, is the same model;
-// neutral values change nothing.
+// A config.json that says the same in another way, or leaves out transformers' defaults, gives the
+// same model. Neutral values change nothing.
 func TestFieldsInEveryForm(t *testing.T) {
 	for _, s := range commonShapes() {
 		f := keyFolder(t, s)
@@ -300,7 +300,7 @@ func TestFieldsInEveryForm(t *testing.T) {
 			{"quantization_config": nil},
 			{"use_sliding_window": true, "sliding_window": 64},
 			{"layer_types": []string{"full_attention", "full_attention"}}, {"num_experts": 0},
-			{"num_experts": 1}, // of dense models whose family has others, as Hunyuan's
+			{"num_experts": 1}, // in dense models of a family with experts, such as Hunyuan
 			{"is_causal": true}, {"rope_scaling": object{"rope_type": "default"}},
 			{"rope_parameters": object{"rope_type": "default"}},
 		} {
@@ -311,10 +311,10 @@ func TestFieldsInEveryForm(t *testing.T) {
 				continue
 			}
 			if _, about := change[theta]; about && len(change) == 1 && s.Arch == "apertus" {
-				continue // without any field of rotations it has those of transformers
+				continue // without any rotation fields it has transformers' rotation
 			}
 			if v, about := change["rope_scaling"]; about && v == nil && s.Arch == "gpt-oss" {
-				continue // which must say it
+				continue // its folders must say it
 			}
 			if !sameBits(must(change), base) {
 				t.Errorf("%s: form %d, %v, is another model", s.Arch, i, change)
@@ -347,13 +347,13 @@ func TestFieldsInEveryForm(t *testing.T) {
 	}
 }
 
-// What transformers 5 calls otherwise is the same model.
+// A config.json with the names of transformers 5 gives the same model.
 func TestFieldsOfTransformers5(t *testing.T) {
 	forms := map[string]object{
 		"qwen3moe": {"num_experts": gone{}, "num_local_experts": 5},
 		"mistral3": {"rope_theta": gone{}, "rope_parameters": object{"rope_type": "default", "rope_theta": 1e4,
 			"max_position_embeddings": 64}},
-		"olmo2": {"rope_theta": gone{}, "rope_parameters": object{ // of OLMo 3, as it has windows
+		"olmo2": {"rope_theta": gone{}, "rope_parameters": object{ // OLMo 3, since it has windows
 			"full_attention":    object{"rope_type": "default", "rope_theta": 1e4},
 			"sliding_attention": object{"rope_type": "default", "rope_theta": 1e4}}},
 	}
@@ -372,7 +372,7 @@ func TestFieldsOfTransformers5(t *testing.T) {
 func TestNumbersOfTransformers5(t *testing.T) {
 	numbers := map[string]string{
 		"gpt-oss": `"swiglu_limit":7.0`,
-		"gemma2":  `"query_pre_attn_scalar":168,`, // of Gemma 3 27B, from a file with the root as F32
+		"gemma2":  `"query_pre_attn_scalar":168,`, // Gemma 3 27B, from a file with the root as F32
 		"gemma3":  `"query_pre_attn_scalar":168,`,
 	}
 	for _, s := range synth.Small() {
@@ -394,7 +394,7 @@ func TestNumbersOfTransformers5(t *testing.T) {
 	}
 }
 
-// EXAONE 4 and Command R7B say which layers have a window by a number or a text, where they do not list them.
+// EXAONE 4 and Command R7B give the layers that have a window as a number or a text, unless they list them.
 func TestWindowPattern(t *testing.T) {
 	list := []string{"sliding_attention", "full_attention"}
 	for _, s := range synth.Small() {
@@ -447,8 +447,8 @@ func TestFieldDefaults(t *testing.T) {
 	}
 }
 
-// Tensors of a folder that transformers would leave out, or that another model has, are refused by
-// name; buffers are not missed.
+// Tensors of a folder that transformers would ignore, or that belong to another model, are refused
+// by name. Buffers may be missing.
 func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
 	for _, s := range commonShapes() {
 		f, want := keyFolder(t, s), expectationsOf(s)
@@ -485,7 +485,7 @@ func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
 			}
 		}
 		for _, bias := range []struct {
-			part, field string // "-": it has one in any case
+			part, field string // "-": it always has one
 			rows        int
 		}{
 			{"self_attn.q_proj", want.queryBias, s.Heads * s.HeadDim}, {"self_attn.o_proj", want.outputBias, s.Hidden},
@@ -535,7 +535,7 @@ func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
 	}
 }
 
-// Every field of Gemma 4 that transformers reads of a text model changes the logits, or is refused by its name.
+// Every field that transformers reads for a text model of Gemma 4 changes the logits, or is refused by name.
 func TestGemma4Fields(t *testing.T) {
 	for _, s := range synth.Small() {
 		if s.Arch != "gemma4" {
@@ -562,7 +562,7 @@ func TestGemma4Fields(t *testing.T) {
 			experts := strings.Contains(name, "experts") || name == "moe_intermediate_size"
 			if experts && f.fields["enable_moe_block"] == false || name == "vocab_size_per_layer_input" &&
 				s.Config().PerLayer == 0 {
-				continue // without experts or tables nothing reads it
+				continue // nothing reads it without experts or tables
 			}
 			if got, err := f.logits(object{name: v}); err == nil && sameBits(got, base) {
 				t.Errorf("%s: %s = %v changes nothing", s.Name, name, v)
@@ -576,8 +576,8 @@ func TestGemma4Fields(t *testing.T) {
 	}
 }
 
-// attn_factor multiplies YaRN's own factor of attention, as in vLLM, and attention_factor is the whole. The context is
-// the original one times YaRN's factor, if that is more, as in vLLM too.
+// attn_factor multiplies YaRN's own attention factor, as in vLLM; attention_factor is the whole
+// factor. The context is the original one times YaRN's factor, if that is larger, also as in vLLM.
 func TestYarnFields(t *testing.T) {
 	shape, err := synth.Lookup("tiny-qwen3")
 	if err != nil {
@@ -593,13 +593,13 @@ func TestYarnFields(t *testing.T) {
 		}
 		return got
 	}
-	// The cards of Qwen 3 have rope_scaling added and max_position_embeddings left as it is.
+	// Qwen 3's model cards say to add rope_scaling and leave max_position_embeddings as it is.
 	logits("original_max_position_embeddings", float64(shape.Context))
 	if c, err := model.ReadFolder(f.dir); err != nil || c.Context != 4*shape.Context {
 		t.Errorf("a context of %d with YaRN's factor of 4, %v: want %d", c.Context, err, 4*shape.Context)
 	}
 	own := 1 + math.Log(4)/10
-	// As of DeepSeek-R1-0528-Qwen3-8B, whose attention is not multiplied at all.
+	// As in DeepSeek-R1-0528-Qwen3-8B, whose attention is not multiplied at all.
 	if !sameBits(logits("attn_factor", 1/own), logits("attention_factor", 1)) {
 		t.Error("attn_factor undoes YaRN's own factor, and attention is multiplied")
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Quantized weights become what torch makes of them, bit for bit but for the sign of a zero;
-// nothing is left of their scales. testdata/quantized.py made the file.
+// Quantized weights are decoded as torch decodes them, bit for bit except for the sign of zeros.
+// Nothing remains of their scales. testdata/quantized.py made the file.
 func TestQuantizedWeightsAgainstTorch(t *testing.T) {
 	f, err := safetensors.Open(filepath.Join("testdata", "quantized.safetensors"))
 	if err != nil {
@@ -41,7 +41,7 @@ func TestQuantizedWeightsAgainstTorch(t *testing.T) {
 		h := fnv.New64a()
 		for _, v := range values {
 			if v == 0 {
-				v = 0 // without a sign
+				v = 0 // without the sign
 			}
 			h.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)))
 		}
@@ -57,7 +57,7 @@ func TestQuantizedWeightsAgainstTorch(t *testing.T) {
 			t.Errorf("%s is stored as %v and read as %v, want %v and F32", info.Name, stored, x.Type, want)
 		}
 		part := make([]float32, x.Cols())
-		for _, r := range []int{x.Rows() - 1, x.Rows() / 2} { // any rows alone
+		for _, r := range []int{x.Rows() - 1, x.Rows() / 2} { // single rows
 			if err := x.DequantizeRows(part, r, r+1); err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +70,7 @@ func TestQuantizedWeightsAgainstTorch(t *testing.T) {
 	}
 }
 
-// Quantization that grove does not read is refused by its name; the rest is not.
+// Only quantization that grove does not read is refused, by its name.
 func TestQuantizationConfig(t *testing.T) {
 	for config, word := range map[string]string{
 		`{"quant_method": "awq", "bits": 4}`:                     `quant_method "awq"`,

@@ -13,8 +13,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// A folder with a matrix in FP8 is the model whose matrix has those numbers in F32, and says what
-// it takes. Without its scales it is refused by their name, and so are scales that do not fit.
+// A folder with a matrix in FP8 is the same model as one with that matrix's numbers in F32, and
+// reports the memory it takes. Missing scales, and scales that do not fit, are refused by name.
 func TestFP8Folder(t *testing.T) {
 	f := keyFolder(t, synth.Small()[0])
 	config, err := model.ReadFolder(f.dir)

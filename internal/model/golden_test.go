@@ -21,7 +21,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// goldenPrompt is a prompt's outcome in other engines. Empty fields are not compared.
+// goldenPrompt is a prompt's result in other engines. Empty fields are not compared.
 type goldenPrompt struct {
 	Prompt       string    `json:"prompt"`
 	IDs          []int32   `json:"ids"`
@@ -31,10 +31,10 @@ type goldenPrompt struct {
 	GreedyMargin []float32 `json:"greedy_margin"`
 }
 
-// closeMargin is the gap between the two best logits under which another exact engine may choose the other.
+// closeMargin is the gap between the two best logits below which another exact engine may choose the other token.
 const closeMargin = 1e-3
 
-// read has a model read a text, and returns the last logits.
+// read runs a model over a text, and returns the last logits.
 func read(t *testing.T, m *model.Model, ids []int32) []float32 {
 	t.Helper()
 	p, c := m.NewPass(), m.NewCache()
@@ -89,7 +89,7 @@ func compareLogits(t *testing.T, got, want []float32) {
 	t.Logf("largest difference %.2g of the largest logit", worst/largest)
 }
 
-// The golden file holds what PyTorch computes for go-7m in f32 (its field made_with says how).
+// The golden file has PyTorch's results for go-7m in f32 (its field made_with says how).
 func TestGo7MAgainstPyTorch(t *testing.T) {
 	dir := testdata.Path(t, "models/go-7m")
 	data, err := os.ReadFile(filepath.Join(dir, "golden.json"))
@@ -112,10 +112,10 @@ func TestGo7MAgainstPyTorch(t *testing.T) {
 	}
 }
 
-// The golden files hold what llama.cpp and PyTorch compute for seeded random models in F32, one
-// of each architecture and its variations; their fields made_with and how say by what means. The
-// GGUF file and the Hugging Face folder of a seed are the same function: where they have the same bits after the whole
-// text, all else is compared once.
+// The golden files have the results of llama.cpp and PyTorch for seeded random models in F32, one
+// for each architecture and each of its variations; their fields made_with and how say how they
+// were made. The GGUF file and the Hugging Face folder of a seed are the same function: if they
+// have the same bits after the whole text, everything else is compared only once.
 func TestArchitecturesAgainstOtherEngines(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "golden_*.json"))
 	if err != nil || len(files) < 8 {
@@ -137,7 +137,7 @@ func TestArchitecturesAgainstOtherEngines(t *testing.T) {
 				Greedy    []int32
 				Margin    []float32 `json:"greedy_margin"`
 				LogProbs  []float64 `json:"log_probs"`
-				Own       float64   `json:"ways_differ"` // whole text or token by token
+				Own       float64   `json:"ways_differ"` // between the whole text at once and token by token
 				Keys      map[string][2]any
 			}
 			if err := json.Unmarshal(data, &g); err != nil {
@@ -181,7 +181,7 @@ func TestArchitecturesAgainstOtherEngines(t *testing.T) {
 	}
 }
 
-// checkLogProbs compares the log-probability of each token of a text but the first.
+// checkLogProbs compares the log-probability of each token of a text except the first.
 func checkLogProbs(t *testing.T, m *model.Model, ids []int32, want []float64, near float64) {
 	t.Helper()
 	if want == nil {
@@ -206,7 +206,7 @@ func checkLogProbs(t *testing.T, m *model.Model, ids []int32, want []float64, ne
 	t.Logf("log-probabilities differ by %.2g at most", worst)
 }
 
-// withKeys opens a GGUF file with the keys that another converter gives the same tensors.
+// withKeys opens a GGUF file with the keys that another converter writes for the same tensors.
 func withKeys(t *testing.T, path, arch string, keys map[string][2]any) *model.Model {
 	t.Helper()
 	f, err := gguf.Open(path)
@@ -238,7 +238,7 @@ func withKeys(t *testing.T, path, arch string, keys map[string][2]any) *model.Mo
 	return m
 }
 
-// keyValue is a number, text or list of JSON as a value of GGUF.
+// keyValue converts a number, text or list of JSON to a value of GGUF.
 func keyValue(kind string, v any) any {
 	if list, ok := v.([]any); ok {
 		values := reflect.MakeSlice(reflect.SliceOf(reflect.TypeOf(keyValue(kind, list[0]))), 0, len(list))

@@ -33,7 +33,7 @@ func randomCodes(r *rand.Rand, experts, rows, cols int) *codes {
 	return x
 }
 
-// file is the tensor of a GGUF file: byte i of a block has elements i and i + 16.
+// file returns the tensor as in a GGUF file: byte i of a block has elements i and i + 16.
 func (x *codes) file(name string) tensor.Tensor {
 	t := tensor.Tensor{Name: name, Type: tensor.MXFP4, Shape: []int{x.experts, x.rows, x.cols}}
 	for b, e := range x.exponents {
@@ -45,8 +45,8 @@ func (x *codes) file(name string) tensor.Tensor {
 	return t
 }
 
-// folderPair is the two tensors of a folder, of which rows belong to each matrix in turn: byte i of a block
-// has elements 2i and 2i + 1.
+// folderPair returns the two tensors of a folder, whose rows alternate between the matrices: byte i
+// of a block has elements 2i and 2i + 1.
 func folderPair(name string, list ...*codes) []tensor.Tensor {
 	x := list[0]
 	shape := []int{x.experts, len(list) * x.rows, x.cols / 32}
@@ -65,7 +65,7 @@ func folderPair(name string, list ...*codes) []tensor.Tensor {
 	return []tensor.Tensor{blocks, scales}
 }
 
-// replaced are a file's tensors but those with names that drop holds for, and others.
+// replaced returns a file's tensors, without those whose names drop selects, and others in addition.
 func replaced(all []string, get func(name string) (tensor.Tensor, bool), drop func(name string) bool,
 	more []tensor.Tensor) (list []tensor.Tensor) {
 	for _, name := range all {
@@ -76,7 +76,7 @@ func replaced(all []string, get func(name string) (tensor.Tensor, bool), drop fu
 	return append(list, more...)
 }
 
-// mxfp4Folder is a random gpt-oss model with experts in MXFP4, as a folder and as a GGUF file.
+// mxfp4Folder writes a random gpt-oss model with experts in MXFP4, as a folder and as a GGUF file.
 func mxfp4Folder(t *testing.T, r *rand.Rand) (f *folder, path string) {
 	t.Helper()
 	small := synth.Small()
@@ -138,8 +138,8 @@ func mxfp4Folder(t *testing.T, r *rand.Rand) (f *folder, path string) {
 	return f, path
 }
 
-// A folder of gpt-oss with experts in MXFP4 is the model of the GGUF file with the same numbers, to
-// the bit, and takes as much memory.
+// A gpt-oss folder with experts in MXFP4 is, to the bit, the same model as the GGUF file with the
+// same numbers, and takes the same memory.
 func TestMXFP4Folder(t *testing.T) {
 	for seed := range uint64(6) {
 		f, path := mxfp4Folder(t, rand.New(rand.NewPCG(seed, 1)))
@@ -156,7 +156,7 @@ func TestMXFP4Folder(t *testing.T) {
 		}
 		a, err1 := model.ReadMemory(f.dir)
 		b, err2 := model.ReadMemory(path)
-		for i := range a { // gate and up are one tensor of the folder
+		for i := range a { // gate and up are one tensor in the folder
 			a[i].Tensors, b[i].Tensors = 0, 0
 		}
 		if err1 != nil || err2 != nil || !slices.Equal(a, b) {
@@ -165,7 +165,7 @@ func TestMXFP4Folder(t *testing.T) {
 	}
 }
 
-// What a folder of gpt-oss lacks, or has twice or otherwise, is refused by its name.
+// Parts that a gpt-oss folder lacks, has twice, or has in another form are refused by name.
 func TestMXFP4FolderRefusals(t *testing.T) {
 	f, _ := mxfp4Folder(t, rand.New(rand.NewPCG(9, 1)))
 	for _, change := range []map[string]any{

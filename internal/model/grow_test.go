@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sequence is one tree that grows in a pass with others.
+// sequence is a tree that grows in passes together with others.
 type sequence struct {
 	text  []int32
 	whole *tree.Tree // the tree in the end
@@ -31,16 +31,16 @@ func genSequence(r *rapid.T, vocab int) *sequence {
 	return s
 }
 
-// grow adds the next nodes of the whole to the beginning.
+// grow adds the whole tree's next nodes to the grown one.
 func (s *sequence) grow(to int) {
 	for i := s.grown.Len(); i < to; i++ {
 		s.grown.Append(int(s.whole.Parent[i]), s.whole.Token[i], 0)
 	}
 }
 
-// A tree that grows in a cache, some nodes a pass, has the logits and taps of one pass over the
-// whole, to the bit, whatever the steps, also of some nodes that are computed again, among other
-// sequences; and a path of it that is committed leaves what the path alone leaves.
+// A tree that grows in a cache, some nodes per pass and among other sequences, has to the bit the
+// logits and taps of one pass over the whole tree, whatever the steps, and also if some nodes are
+// computed again. Committing one of its paths leaves the same cache as the path alone.
 func TestGrownTreeIsTheWhole(t *testing.T) {
 	ctx := context.Background()
 	for _, shape := range []string{"tiny-llama3", "tiny-qwen3", "tiny-gptneox"} {
@@ -59,7 +59,7 @@ func TestGrownTreeIsTheWhole(t *testing.T) {
 					}
 					seqs = append(seqs, s)
 				}
-				// want is the logits and taps of every node by one pass over whole trees.
+				// want is the logits and taps of every node, computed in one pass over whole trees.
 				want := make([][][]float32, len(seqs))
 				var rows []model.Rows
 				for _, s := range seqs {
@@ -91,7 +91,7 @@ func TestGrownTreeIsTheWhole(t *testing.T) {
 						if first {
 							to = max(to, 1)
 						} else if from > 0 && to > from && rapid.IntRange(0, 4).Draw(r, "again") == 0 {
-							from = rapid.IntRange(0, from).Draw(r, "from") // what was pending from there on is dropped
+							from = rapid.IntRange(0, from).Draw(r, "from") // rows pending from there on are dropped
 						}
 						if to == from {
 							continue
@@ -154,7 +154,7 @@ func all(from, to int) (nodes []int32) {
 	return nodes
 }
 
-// A tree grows only from nodes that are pending, and a pass that ends early leaves those before it.
+// A tree grows only from pending nodes. A pass that ends early leaves those before it pending.
 func TestGrowthRefuses(t *testing.T) {
 	ctx := context.Background()
 	m := open(t, "tiny-qwen3", tensor.F32, model.Options{Threads: 1})

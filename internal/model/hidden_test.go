@@ -11,8 +11,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// The head over the last hidden state of each token gives the logits that a pass gives, and the
-// states do not depend on where chunks begin.
+// The output head on each token's last hidden state gives the same logits as a pass. The states do
+// not depend on where chunks begin.
 func TestHiddenStatesGiveTheLogits(t *testing.T) {
 	for _, arch := range []string{"tiny-qwen3", "tiny-gemma2"} {
 		m := open(t, arch, tensor.F32, model.Options{Threads: 1})
@@ -49,7 +49,7 @@ func TestHiddenStatesGiveTheLogits(t *testing.T) {
 	}
 }
 
-// What the states' text takes does not count as memory of caches, which belongs to those that generate.
+// The memory for the states' text does not count as memory of caches, which is for generation.
 func TestHiddenStatesLeaveMemory(t *testing.T) {
 	for _, arch := range []string{"tiny-qwen3", "tiny-gemma2"} {
 		m := open(t, arch, tensor.F32, model.Options{Threads: 1})

@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/internal/model/synth"
 )
 
-// A file of a model with images is that of its text model, as llama.cpp's converter calls it and its keys.
+// A file of a model with images, under the names that llama.cpp's converter gives it and its keys, is its text model.
 func TestFilesOfModelsWithImages(t *testing.T) {
 	for name, alone := range map[string]string{"qwen2vl": "qwen2", "qwen3vl": "qwen3", "qwen3vlmoe": "qwen3moe"} {
 		f := keyFile(t, smallShape(t, alone))
@@ -39,8 +39,8 @@ func TestFilesOfModelsWithImages(t *testing.T) {
 	}
 }
 
-// So is a folder, whose config.json says how the rotation's dimensions are divided: in text_config, or, in older ones,
-// beside the fields of what reads images.
+// So is a folder. Its config.json says how the rotation's dimensions are divided: in text_config
+// or, in older folders, next to the fields of the image encoder.
 func TestFoldersOfModelsWithImages(t *testing.T) {
 	for kind, alone := range map[string]string{"qwen2_vl": "qwen2", "qwen2_5_vl": "qwen2", "qwen2_vl_text": "qwen2",
 		"qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3"} {

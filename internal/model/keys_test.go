@@ -21,7 +21,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// keyFile is an open GGUF file of a shape's model.
+// keyFile returns an open GGUF file of a shape's model.
 func keyFile(t *testing.T, s synth.Shape) *gguf.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "m.gguf")
@@ -39,10 +39,10 @@ func keyFile(t *testing.T, s synth.Shape) *gguf.File {
 	return f
 }
 
-// changed has the file that lastLogits opens.
+// changed holds the file that lastLogits opens.
 var changed bytes.Buffer
 
-// lastLogits are those of a short text by the model of a file that change has changed.
+// lastLogits returns the logits after a short text, by the model in a file that change has changed.
 func lastLogits(t *testing.T, f *gguf.File, change func(w *gguf.Writer)) ([]float32, error) {
 	t.Helper()
 	w := new(gguf.Writer)
@@ -72,7 +72,7 @@ func logitsOf(t *testing.T, m *model.Model) []float32 {
 	return read(t, m, []int32{3, 250, 17, 390, 101, 3, 42, 8})
 }
 
-// llamaCppKeys are the keys after an architecture's name that llama.cpp knows.
+// llamaCppKeys are the keys that llama.cpp knows, without the architecture's name before them.
 const llamaCppKeys = `vocab_size context_length embedding_length embedding_length_out embedding_length_per_layer_input
 	features_length block_count leading_dense_block_count feed_forward_length expert_feed_forward_length
 	expert_shared_feed_forward_length expert_chunk_feed_forward_length swiglu_clamp_exp swiglu_clamp_shexp
@@ -98,7 +98,7 @@ const llamaCppKeys = `vocab_size context_length embedding_length embedding_lengt
 	classifier.output_labels target_layers target_hidden_size norm_before_residual norm_before_fc shortconv.l_cache
 	dense_2_feat_in dense_3_feat_out block_size a_key_of_tomorrow`
 
-// Every key that llama.cpp knows, set to a value that is not neutral, is refused by its name,
+// Every key that llama.cpp knows, if set to a value that is not neutral, is refused by name,
 // changes the logits, or is one of the few that cannot.
 func TestKeysAreObeyedOrRefused(t *testing.T) {
 	inert := strings.Fields(`vocab_size context_length tensor_data_layout attention.sliding_window_pattern
@@ -151,7 +151,7 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 				key := s.Arch + "." + name
 				got, err := lastLogits(t, f, func(w *gguf.Writer) {
 					w.Set(key, v)
-					if name == "attention.temperature_scale" { // in steps of
+					if name == "attention.temperature_scale" { // the length of its steps
 						w.Set(s.Arch+".rope.scaling.original_context_length", uint32(4))
 					}
 				})
@@ -162,7 +162,7 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 				if oneHalved(s) && (name == "block_count" && v == uint32(3) || name == "rope.scaling.type") {
 					continue
 				}
-				unfit := err != nil && (slices.Contains(structural, name) || want.structural == name) // the tensors say so
+				unfit := err != nil && (slices.Contains(structural, name) || want.structural == name) // tensors contradict it
 				same := err == nil && sameBits(got, base)
 				if !refused && !unfit && (err != nil || same) {
 					t.Errorf("%s = %v is neither obeyed nor refused by its name: %v", key, v, err)
@@ -215,7 +215,7 @@ func TestNeutralKeys(t *testing.T) {
 // Every key of YaRN changes the logits.
 func TestYarnKeysAreObeyed(t *testing.T) {
 	for _, s := range synth.Small() {
-		if oneHalved(s) { // it rotates no positions in
+		if oneHalved(s) { // it does not rotate positions in
 			continue
 		}
 		f := keyFile(t, s)
@@ -224,7 +224,7 @@ func TestYarnKeysAreObeyed(t *testing.T) {
 			got, err := lastLogits(t, f, func(w *gguf.Writer) {
 				w.Set(s.Arch+".rope.scaling.type", "yarn")
 				w.Set(s.Arch+".rope.scaling.factor", float32(4))
-				if s.Arch == "deepseek2" { // which wants it
+				if s.Arch == "deepseek2" { // it requires the key
 					w.Set(s.Arch+".rope.scaling.yarn_log_multiplier", float32(0.1))
 				}
 				for key, v := range more {
@@ -251,15 +251,15 @@ func TestYarnKeysAreObeyed(t *testing.T) {
 				t.Errorf("%s: rope.scaling.%s = %v changes nothing", s.Arch, key, v)
 			}
 		}
-		if s.Arch == "deepseek2" { // whose usual factor is 1
+		if s.Arch == "deepseek2" { // its usual factor is 1
 			continue
 		}
-		// llama.cpp's converter writes attention_factor of config.json, as OLMo 3 has it: the usual one changes nothing.
+		// llama.cpp's converter writes config.json's attention_factor, as in OLMo 3: the usual one changes nothing.
 		usual := 1 + math.Log(4)/10
 		if !sameBits(logits(map[string]any{"yarn_attn_factor": usual}), base) {
 			t.Errorf("%s: rope.scaling.yarn_attn_factor = %g is not YaRN's own factor", s.Arch, usual)
 		}
-		// So does the same number in attn_factor, where early files of OLMo 3 have it.
+		// Nor does the same number in attn_factor, where early files of OLMo 3 have it.
 		if !sameBits(logits(map[string]any{"attn_factor": float32(usual)}), base) {
 			t.Errorf("%s: rope.scaling.attn_factor = %g is applied beside YaRN's own factor", s.Arch, usual)
 		}
@@ -267,7 +267,7 @@ func TestYarnKeysAreObeyed(t *testing.T) {
 		if !sameBits(logits(twice), logits(map[string]any{"attn_factor": float32(2)})) {
 			t.Errorf("%s: rope.scaling.yarn_attn_factor is not the whole factor", s.Arch)
 		}
-		// A number below 1 was attn_factor, as of DeepSeek-R1-0528-Qwen3-8B.
+		// A number below 1 was attn_factor, as in DeepSeek-R1-0528-Qwen3-8B.
 		part := map[string]any{"yarn_attn_factor": float32(0.75)}
 		if !sameBits(logits(part), logits(map[string]any{"attn_factor": float32(0.75)})) {
 			t.Errorf("%s: rope.scaling.yarn_attn_factor below 1 does not multiply YaRN's own factor", s.Arch)
@@ -275,10 +275,10 @@ func TestYarnKeysAreObeyed(t *testing.T) {
 	}
 }
 
-// The ways that files have of saying linear scaling are one, as llama.cpp reads them.
+// The different ways of files to express linear scaling are equivalent, as in llama.cpp.
 func TestLinearScalingInEveryForm(t *testing.T) {
 	for _, s := range synth.Small() {
-		if oneHalved(s) { // it rotates no positions in
+		if oneHalved(s) { // it does not rotate positions in
 			continue
 		}
 		f := keyFile(t, s)
@@ -321,8 +321,8 @@ func TestLinearScalingInEveryForm(t *testing.T) {
 	}
 }
 
-// Tensors that llama.cpp knows, or some engine may, added to a file are refused by name, or change
-// the logits.
+// Tensors that llama.cpp or some other engine may know, if added to a file, are refused
+// by name or change the logits.
 func TestTensorsAreObeyedOrRefused(t *testing.T) {
 	stems := strings.Fields(`token_embd output_norm output rope_freqs rope_factors_long rope_factors_short
 		token_embd_norm position_embd token_types cls cls.output output_hc_fn per_layer_token_embd fc d2t markov_w1
@@ -339,7 +339,7 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 		}
 		try := func(name string) (obeyed bool, err error) {
 			shape := []int{s.RopeDims / 2}
-			if stem, ok := strings.CutSuffix(name, ".bias"); ok { // of the size that it must have
+			if stem, ok := strings.CutSuffix(name, ".bias"); ok { // of the required size
 				if x, ok := f.Tensor(stem + ".weight"); ok {
 					shape = x.Shape[:1]
 				} else if x, ok := f.Tensor("token_embd.weight"); ok && stem == "output" {
@@ -368,7 +368,7 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 				}
 				changed, err := try(name)
 				switch {
-				case name == "rope_freqs.weight" && oneHalved(s): // it rotates no positions in
+				case name == "rope_freqs.weight" && oneHalved(s): // it does not rotate positions in
 				case changed:
 					obeyed = append(obeyed, name)
 				case err == nil || !strings.Contains(err.Error(), name):
@@ -401,7 +401,7 @@ func product(shape []int) int {
 	return n
 }
 
-// A file that is no model says so.
+// Opening a file that is not a model says so.
 func TestOtherFilesAreRefused(t *testing.T) {
 	f := keyFile(t, synth.Small()[0])
 	for key, v := range map[string]any{"general.type": "adapter", "general.architecture": "mamba"} {

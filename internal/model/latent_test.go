@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/internal/model/synth"
 )
 
-// latentFolder is the folder of a tiny shape with latent attention.
+// latentFolder writes a folder of a tiny shape with latent attention.
 func latentFolder(t *testing.T, name string) *folder {
 	t.Helper()
 	s, err := synth.Lookup(name)
@@ -18,7 +18,7 @@ func latentFolder(t *testing.T, name string) *folder {
 	return keyFolder(t, s)
 }
 
-// A cache of latent attention holds a latent vector and a rotated key of each row, and nothing else.
+// A cache of latent attention holds a latent vector and a rotated key per row, and nothing else.
 func TestLatentCache(t *testing.T) {
 	f := latentFolder(t, "tiny-glm4lite")
 	m, err := model.Open(f.dir, model.Options{Threads: 1})
@@ -31,7 +31,7 @@ func TestLatentCache(t *testing.T) {
 	}
 }
 
-// GLM-4.7-Flash's folders are DeepSeek-V3's but for the names in config.json, and may list which layers are dense.
+// GLM-4.7-Flash's folders are like DeepSeek-V3's except for names in config.json, and may list which layers are dense.
 func TestGLM4Lite(t *testing.T) {
 	f := latentFolder(t, "tiny-glm4lite")
 	base, err := f.logits(nil)

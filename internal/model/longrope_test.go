@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// A draft model reads no longer texts than its target: within the original context it takes the factors for short
-// contexts, as the target does, whatever its own context is.
+// A draft model never reads longer texts than its target: within the original context it uses the
+// factors for short contexts, as the target does, whatever its own context is.
 func TestLongropeOfADraftModel(t *testing.T) {
 	shape, err := synth.Lookup("tiny-longrope")
 	if err != nil {

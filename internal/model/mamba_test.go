@@ -11,13 +11,13 @@ import (
 	"github.com/grovellm/grove/internal/model/synth"
 )
 
-// mambaShapes are the small shapes with layers of Mamba-2.
+// mambaShapes returns the small shapes with Mamba-2 layers.
 func mambaShapes() []synth.Shape {
 	return slices.DeleteFunc(synth.Small(), func(s synth.Shape) bool { return s.Config().Mamba.Heads == 0 })
 }
 
-// Every field of Mamba-2 changes the logits, or is refused: by its name, or since tensors have another shape. Fields
-// that say the same in other words change nothing.
+// Every field of Mamba-2 changes the logits or is refused: by its name, or because tensors have
+// another shape. Fields that say the same in another way change nothing.
 func TestMambaFields(t *testing.T) {
 	granite := map[string][]any{
 		"mamba_n_heads": {4, 0}, "mamba_d_head": {8, 0}, "mamba_d_state": {6, 0}, "mamba_d_conv": {2,
@@ -124,7 +124,7 @@ func TestMambaKeys(t *testing.T) {
 	}
 }
 
-// The output matrix of a folder of Falcon-H1 may be the embedding, with a multiplier of its own.
+// The output matrix of a Falcon-H1 folder may be the embedding, with a separate multiplier.
 func TestTiedWithMultipliers(t *testing.T) {
 	s := synth.Small()[slices.IndexFunc(synth.Small(), func(s synth.Shape) bool { return s.Arch == "falcon-h1" })]
 	f := keyFolder(t, s)

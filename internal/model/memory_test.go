@@ -20,7 +20,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// memoryOver is the most that models of a type may take in memory, over their file's size.
+// memoryOver is the most memory that models of a type may take, relative to their file's size.
 var memoryOver = []struct {
 	typ  tensor.Type
 	most float64
@@ -32,8 +32,8 @@ var memoryOver = []struct {
 	{numtype.Q3_K, 1.04}, {numtype.Q2_K, 1.01},
 }
 
-// writeTyped writes a model whose matrices are zeros of any type that grove reads, and returns its
-// size.
+// writeTyped writes a model whose matrices are zeros of any type that grove reads,
+// and returns the file's size.
 func writeTyped(t testing.TB, path string, s synth.Shape, typ tensor.Type) int64 {
 	t.Helper()
 	one := s
@@ -82,8 +82,8 @@ func writeTyped(t testing.TB, path string, s synth.Shape, typ tensor.Type) int64
 	return must(os.Stat(path)).Size()
 }
 
-// A model takes as much memory as ReadMemory says, and over its file's size no more than its type
-// may.
+// A model takes the memory that ReadMemory reports, and relative to its file's size
+// no more than its type may.
 func TestMemoryOfTypes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	for _, c := range memoryOver {
@@ -104,7 +104,7 @@ func TestMemoryOfTypes(t *testing.T) {
 				all, tensors = all+x.Memory, tensors+x.File
 			}
 			want := int64(m.WeightBytes())
-			if !tied { // the embedding is looked up as it is in the file
+			if !tied { // the embedding keeps the file's form, for lookups
 				want += int64(s.Vocab * must(c.typ.Size(s.Hidden)))
 			}
 			f := must(gguf.Open(path))
@@ -127,7 +127,7 @@ func TestMemoryOfTypes(t *testing.T) {
 	}
 }
 
-// A tensor of several matrices, as of experts, counts as one.
+// A tensor of several matrices, such as experts, counts as one.
 func TestMemoryCountsTensors(t *testing.T) {
 	for _, s := range synth.Small() {
 		path := filepath.Join(t.TempDir(), "m.gguf")
@@ -136,7 +136,7 @@ func TestMemoryCountsTensors(t *testing.T) {
 		}
 		f := must(gguf.Open(path))
 		want := len(f.Tensors)
-		if _, ok := f.Tensor("rope_freqs.weight"); ok { // which becomes angles
+		if _, ok := f.Tensor("rope_freqs.weight"); ok { // it becomes angles
 			want--
 		}
 		f.Close()
@@ -155,8 +155,8 @@ var resident = flag.Bool("resident", false, "measure the resident memory of mode
 // residentEnv names the file that the process of TestResidentProcess opens.
 const residentEnv = "GROVE_TEST_RESIDENT"
 
-// TestResident prints what models of some 300 million parameters take, by the system's account: go
-// test ./internal/model -run TestResident -resident -v
+// TestResident prints the memory that models of some 300 million parameters take according to the
+// system: go test ./internal/model -run TestResident -resident -v
 func TestResident(t *testing.T) {
 	if !*resident {
 		t.Skip("takes some minutes and 1.3 GB of disk: give -resident")
@@ -185,8 +185,8 @@ func TestResident(t *testing.T) {
 	}
 }
 
-// TestResidentProcess is no test: it opens a model in a process of its own and prints what the
-// process had resident before and after, and at most.
+// TestResidentProcess is not a test: it opens a model in its own process and prints the process's
+// resident memory before, after and at its peak.
 func TestResidentProcess(t *testing.T) {
 	path := os.Getenv(residentEnv)
 	if path == "" {
@@ -201,7 +201,7 @@ func TestResidentProcess(t *testing.T) {
 	m.Close()
 }
 
-// status is a size in /proc/self/status, in bytes.
+// status returns a size from /proc/self/status, in bytes.
 func status(t testing.TB, key string) int64 {
 	for line := range strings.Lines(string(must(os.ReadFile("/proc/self/status")))) {
 		if value, ok := strings.CutPrefix(line, key+":"); ok {

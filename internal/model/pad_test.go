@@ -21,8 +21,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// sameLogits compares the logits of random trees over a random prompt, each of most rows at most, in two steps that
-// share a cache.
+// sameLogits compares the logits of random trees over a random prompt, each of at most most rows,
+// in two steps that share a cache.
 func sameLogits(t *testing.T, r *rand.Rand, a, b *model.Model, most int) {
 	t.Helper()
 	ctx := context.Background()
@@ -68,7 +68,7 @@ func sameLogits(t *testing.T, r *rand.Rand, a, b *model.Model, most int) {
 	}
 }
 
-// reached checks that a padded model has about as many parameters as were asked for.
+// reached checks that a padded model has about the requested number of parameters.
 func reached(t *testing.T, plain, padded *model.Model, want int64) {
 	t.Helper()
 	c := padded.Config
@@ -117,14 +117,14 @@ func TestPaddingKeepsLogits(t *testing.T) {
 				// F32 stands for the default
 				o := model.Options{Threads: 2, Pad: c.Parameters() + own*(1+r.Int64N(8)), PadType: kinds[r.IntN(2)]}
 				if (i+j)%4 > 0 {
-					o.Pad += 50 * (own + int64(3*c.Hidden*(unit+128))) // so many that layers get wider
+					o.Pad += 50 * (own + int64(3*c.Hidden*(unit+128))) // enough for layers to get wider
 				}
 				if block > 1 && r.IntN(2) == 0 {
 					o.PadType = typ
 				}
 				padded, err := model.Open(path, o)
 				if i >= 4 && err != nil && strings.Contains(err.Error(), "layers of this "+arch+" model differ") {
-					return // in size
+					return // they differ in size only
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -135,12 +135,12 @@ func TestPaddingKeepsLogits(t *testing.T) {
 					t.Fatal("the layers are no wider than they were")
 				}
 				levels := cpu.Levels()
-				if j%4 != i { // one, in turn; each type has all with one architecture
+				if j%4 != i { // one type in turn for each architecture
 					levels = levels[(i+j)%len(levels):][:1]
 				}
 				for _, level := range levels {
 					rows := 7
-					if level == cpu.Portable { // which is slow
+					if level == cpu.Portable { // it is slow
 						rows = 2
 					}
 					restore := cpu.Use(level)
@@ -152,8 +152,8 @@ func TestPaddingKeepsLogits(t *testing.T) {
 	}
 }
 
-// A model whose MLPs became experts has the logits that it had, to rounding, and its passes read
-// more experts the more rows they have.
+// A model whose MLPs became experts keeps its logits, up to rounding, and its passes read more
+// experts the more rows they have.
 func TestPaddingWithExperts(t *testing.T) {
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(5, 6))
@@ -196,7 +196,7 @@ func TestPaddingWithExperts(t *testing.T) {
 	}
 }
 
-// A padded file is the padded model, and says that it is one.
+// A padded file holds the padded model, and says that it is padded.
 func TestWritePadded(t *testing.T) {
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -261,7 +261,7 @@ func TestPaddingRefuses(t *testing.T) {
 			t.Errorf("%d parameters of %v: error %v, want one with %q and the path", o.Pad, o.PadType, err, want)
 		}
 		if o.PadExperts > 0 {
-			continue // not of files
+			continue // files are not padded so
 		}
 		if _, err := model.WritePadded(context.Background(), path, path+".x", o); err == nil ||
 			!strings.Contains(err.Error(), want) {
@@ -275,7 +275,7 @@ func TestPaddingRefuses(t *testing.T) {
 	testPadScalars(t, path)
 }
 
-// testPadScalars pads files in which a matrix of the first layer is a single number.
+// testPadScalars pads files in which a matrix in the first layer is a single number.
 func testPadScalars(t *testing.T, path string) {
 	f, err := gguf.Open(path)
 	if err != nil {
@@ -306,7 +306,7 @@ func testPadScalars(t *testing.T, path string) {
 	}
 }
 
-// A padded file leaves out the layer that drafts, behind the model's.
+// A padded file leaves out the drafting layer after the model's layers.
 func TestWritePaddedWithoutLayerAhead(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	shape := synth.Random(r, "qwen35", tensor.F16, 2)

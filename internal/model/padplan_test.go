@@ -6,7 +6,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 )
 
-// The shapes that padding makes look like those of models of that size: tens of layers, none a giant.
+// The shapes that padding makes look like those of models of that size: tens of layers, none of them huge.
 func TestPaddedShapes(t *testing.T) {
 	small := Config{Arch: "qwen3", Vocab: 16384, Hidden: 256, Layers: 6, Heads: 4, KVHeads: 2, HeadDim: 64,
 		FFN: 704, Context: 2048,

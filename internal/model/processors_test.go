@@ -17,9 +17,9 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// logitSums has a hash of the logits of trees of random models: the same on every processor. A comparison of one
-// processor's levels cannot see that; compilers for some fuse products with sums, and functions of
-// package math differ. Keys and values are f32 where nothing else is said.
+// logitSums has hashes of the logits of trees with random models, which are the same on every processor.
+// Comparing the levels of one processor cannot show that: compilers for some processors fuse products
+// with sums, and functions of package math differ. Keys and values are f32 unless stated otherwise.
 var logitSums = map[string]uint64{
 	"tiny-llama2 F16":             0x16a6db763ee0c16b,
 	"tiny-llama3 F32":             0x4e4791e79854f731,
@@ -77,7 +77,7 @@ func TestEveryProcessorSameLogits(t *testing.T) {
 			tensor.Q4_1}, {of("tiny-qwen3"), tensor.Q5_0},
 		{of("tiny-qwen3"), tensor.Q5_1}, {of("tiny-gptneox"), tensor.BF16}, {of("tiny-gptneox-sequential"), tensor.F32},
 		{of("tiny-llama3"), tensor.IQ4_NL}, {of("tiny-gpt-oss"), tensor.MXFP4},
-		// rows of whole blocks of 256
+		// these need rows of whole blocks of 256
 		{accuracyShape, tensor.Q4_K}, {accuracyShape, tensor.Q5_K}, {accuracyShape, tensor.Q6_K},
 	} {
 		path := writeShape(t, c.shape, c.typ)
@@ -97,7 +97,7 @@ func TestEveryProcessorSameLogits(t *testing.T) {
 func everyLevelSameLogits(t *testing.T, name string, m *model.Model) {
 	ctx := context.Background()
 	levels := cpu.Levels()
-	if len(levels) > 1 && m.KV() != nn.KVF32 { // a build of portable code alone has that of all caches, in .ci/run
+	if len(levels) > 1 && m.KV() != nn.KVF32 { // .ci/run also builds only portable code, and checks all caches there
 		levels = slices.DeleteFunc(levels, func(l cpu.Level) bool { return l == cpu.Portable })
 	}
 	for _, level := range levels {

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever bits a file of any type holds, what is multiplied are the numbers that they encode, to the bit.
+// Whatever bits a file of any type holds, products use exactly the numbers that they encode.
 func TestLoadingLosesNothing(t *testing.T) {
 	types := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1,
 		tensor.Q8_0, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K, numtype.Q2_K, numtype.Q3_K,
@@ -31,7 +31,7 @@ func TestLoadingLosesNothing(t *testing.T) {
 		for i := range x.Data {
 			x.Data[i] = byte(r.Uint32())
 		}
-		if typ == tensor.F32 { // no NaN, whose bits conversions may change
+		if typ == tensor.F32 { // no NaNs: conversions may change their bits
 			for i := 0; i < len(x.Data); i += 4 {
 				binary.LittleEndian.PutUint32(x.Data[i:], math.Float32bits(r.Float32()))
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// A file says of every layer whether it is recurrent, where the shape lists the first ones, or none.
+// A file says for every layer whether it is recurrent, even if the shape lists only the first layers, or none.
 func TestRecurrentLayersInFiles(t *testing.T) {
 	for _, name := range []string{"tiny-qwen35", "tiny-qwen35moe", "tiny-qwen3next"} {
 		for _, list := range [][]bool{{}, {false}, {true}, {false, true}, {true, false, true}} {

@@ -14,8 +14,8 @@ import (
 	"github.com/grovellm/grove/internal/model/synth"
 )
 
-// A folder with towers, whose config.json has the text model's fields in text_config, is the text model, whichever of
-// two ways its tensors are called, and tie_word_embeddings counts at either level.
+// A folder with towers, whose config.json has the text model's fields in text_config, is the text
+// model, under both ways of naming its tensors, and tie_word_embeddings counts at either level.
 func TestFoldersWithTowers(t *testing.T) {
 	for _, s := range synth.Small() {
 		if s.Name != "mistral3" && s.Name != "gemma3" {
@@ -57,7 +57,7 @@ func TestFoldersWithTowers(t *testing.T) {
 	}
 }
 
-// Published folders of Gemma 3 with towers leave out what is transformers' default.
+// Published folders of Gemma 3 with towers leave out transformers' defaults.
 func TestGemma3Defaults(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"model_type": "gemma3", "text_config": {
@@ -71,7 +71,7 @@ func TestGemma3Defaults(t *testing.T) {
 	}
 }
 
-// A folder of Gemma 4 12B is Gemma 4 without tables, whose fields newer versions of transformers leave out.
+// A folder of Gemma 4 12B is Gemma 4 without tables; newer versions of transformers leave out their fields.
 func TestGemma4Unified(t *testing.T) {
 	const same = `"vocab_size": 262144, "hidden_size": 3840, "intermediate_size": 15360, "num_hidden_layers": 12,
 		"num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256, "max_position_embeddings": 262144,
@@ -106,8 +106,8 @@ func TestGemma4Unified(t *testing.T) {
 	}
 }
 
-// A folder of a model without its class, as those of embeddings are, has the same logits as the whole; a file beside it
-// says that an embedding is the last token's state.
+// A folder of a bare model, as embedding models have, gives the same logits as the model with its
+// head. A file next to it says that an embedding is the last token's state.
 func TestBareFolders(t *testing.T) {
 	for _, s := range synth.Small() {
 		if s.Arch != "qwen3" || !s.Tied {
@@ -162,7 +162,7 @@ func TestBareFolders(t *testing.T) {
 	}
 }
 
-// Errors call a folder's tensors as the folder does.
+// Errors use the folder's names of its tensors.
 func TestNamesInErrors(t *testing.T) {
 	f := keyFolder(t, synth.Small()[0])
 	layers := f.fields["num_hidden_layers"]

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The bounds of the blend of gpt-oss-20b, by hand of the formula of arXiv 2309.00071: 32 and 1 turns
-// in 4096 positions, 64 dimensions, base 150000. They are rounded outwards but where truncate is false.
+// The bounds of gpt-oss-20b's blend, computed by hand with the formula of arXiv 2309.00071: 32 turns and 1
+// turn in 4096 positions, 64 dimensions, base 150000. They are rounded outwards unless truncate is false.
 func TestYarnBounds(t *testing.T) {
 	r := RopeConfig{Base: 15e4, Dims: 64, Scale: 32, Original: 4096, Yarn: &Yarn{Fast: 32, Slow: 1}}
 	if low, high := r.blend(); low != 8 || high != 18 {
