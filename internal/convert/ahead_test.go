@@ -39,7 +39,7 @@ func TestLayersAhead(t *testing.T) {
 	}
 }
 
-// numbers are tensors, and how many layers of which model and how many behind it.
+// numbers are tensors, with their model's number of layers and the number of layers after it.
 type numbers struct {
 	values         map[string][]float32
 	shapes         map[string][]int
@@ -91,7 +91,7 @@ func folderNumbers(t *testing.T, dir string) numbers {
 	return n
 }
 
-// sameNumbers compares, except for the rounding of numbers that are shifted by 1, or exponentiated, and back.
+// sameNumbers compares numbers, apart from the rounding when they are shifted by 1, or exponentiated, and back.
 func sameNumbers(t *testing.T, got, want numbers) {
 	t.Helper()
 	if got.behind != 1 || got.layers != want.layers || want.behind != 1 {
@@ -108,7 +108,7 @@ func sameNumbers(t *testing.T, got, want numbers) {
 	}
 }
 
-// Nemotron's layers that draft are left out, as llama.cpp's converter leaves them out, and the rest comes back.
+// Nemotron's drafting layers are left out, as in llama.cpp's converter, and the rest comes back unchanged.
 func TestLayersAheadLeftOut(t *testing.T) {
 	published := filepath.Join("..", "drafters", "mtp", "testdata", "tiny-nemotron-mtp")
 	dir := t.TempDir()
@@ -127,7 +127,7 @@ func TestLayersAheadLeftOut(t *testing.T) {
 	}
 }
 
-// A quantized file keeps the layer that drafts in 8 bits.
+// A quantized file keeps the drafting layer in 8 bits.
 func TestLayerAheadQuantized(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	s := shape(t, "tiny-glm4moe")

@@ -17,8 +17,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a GGUF file says about the model and about its special tokens is the same after a folder: no
-// key is lost, none is new, and no value differs.
+// A GGUF file's metadata about the model and its special tokens survives conversion to a folder and
+// back: no key is lost, none is new, and no value differs.
 func TestSameMetadata(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -111,7 +111,7 @@ func keysOf(r *rapid.T, path string, which *regexp.Regexp) map[string]string {
 	return m
 }
 
-// A model card's fields are read as YAML writes them, and the rest of a card is no field.
+// A model card's fields are read as YAML, and the rest of a card is ignored.
 func TestFrontMatter(t *testing.T) {
 	got := frontMatter("---\nlicense: apache-2.0 # as is\nlanguage:\n- en\n  - \"de\"\ntags: [a, 'b c']\nbase_model:\n  name: x\nmodel_name: \"A: \\\"b\\\"\"\n" +
 		"widget:\n- text: hello\n- more: {x: 1}\ndescription: |\n  many\n  lines: here\nempty:\n---\nlicense: mit\n")

@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A file that is cut short or written to while it is converted ends the conversion in an error that
-// names it, and writes nothing.
+// If a file is cut short or written to during its conversion, the conversion ends with an error
+// that names the file, and writes nothing.
 func TestFileChangesWhileConverting(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	s, o := shape(t, "tiny-qwen3-untied"), synth.Options{Type: tensor.F32, Seed: 5}

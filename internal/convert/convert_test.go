@@ -20,7 +20,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tiny are the random shapes that are small: every architecture has one.
+// tiny lists the small random shapes: every architecture has one.
 var tiny = func() (names []string) {
 	for _, s := range synth.Shapes() {
 		if strings.HasPrefix(s.Name, "tiny-") {
@@ -86,7 +86,7 @@ func TestSameLogits(t *testing.T) {
 				t.Fatal(err)
 			}
 			want, folder := logits(t, at("a.gguf")), logits(t, at("hf"))
-			if !inPairs(s) { // else heads' dimensions are summed in another order
+			if !inPairs(s) { // otherwise heads' dimensions are summed in another order
 				sameBits(t, "the two originals", folder, want)
 			}
 			if _, err := ToGGUF(ctx, at("hf"), at("b.gguf"), Options{}); err != nil {
@@ -108,7 +108,7 @@ func TestSameLogits(t *testing.T) {
 	}
 }
 
-// What files of models of embeddings say stays on both ways.
+// What files of embedding models say about pooling survives conversion in both directions.
 func TestPooling(t *testing.T) {
 	ctx := context.Background()
 	s, dir := shape(t, "tiny-qwen3"), t.TempDir()
@@ -164,7 +164,7 @@ func TestPooling(t *testing.T) {
 	}
 }
 
-// inPairs says that heads' dimensions are in another order in GGUF files.
+// inPairs reports whether heads' dimensions have another order in GGUF files.
 func inPairs(s synth.Shape) bool {
 	c := s.Config()
 	return slices.ContainsFunc(c.Parts(), func(p model.Part) bool {
@@ -264,7 +264,7 @@ func TestGo7M(t *testing.T) {
 	sameTensors(t, filepath.Join(dir, "go-7m-q8_0.gguf"), q8)
 }
 
-// A converted tokenizer that would encode otherwise is refused: here one whose merges do not follow from its scores.
+// A tokenizer that would encode differently after conversion is refused: here its merges do not follow from its scores.
 func TestSameTokens(t *testing.T) {
 	dir := t.TempDir()
 	if err := synth.WriteHF(context.Background(), filepath.Join(dir, "a"), shape(t, "tiny-qwen2"),

@@ -14,8 +14,8 @@ import (
 )
 
 // A folder of Granite 4, which has gate and up in one tensor under other names, is the same model
-// as its numbers in Granite 3; so is the GGUF file made from it. One with layers of another kind is
-// refused.
+// as a Granite 3 folder with the same numbers, and so is the GGUF file made from it. A folder with
+// layers of another kind is refused.
 func TestGranite4Folder(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -40,7 +40,7 @@ func targets(t *testing.T, dir string) model.Config {
 	return c
 }
 
-// contents are a folder's tensors, by name.
+// contents returns a folder's tensors by name.
 func contents(t *testing.T, dir string) map[string]tensor.Tensor {
 	t.Helper()
 	f, err := safetensors.OpenFolder(dir)
@@ -72,8 +72,8 @@ func sameFolders(t *testing.T, a, b string) {
 	}
 }
 
-// EAGLE heads go from folders of either layout to GGUF and back, tensor by tensor, whatever there
-// is of draft vocabularies and variants; and so do SpecBlock's.
+// EAGLE heads go from folders of either layout to GGUF and back, tensor by tensor, with every
+// variant and with or without a draft vocabulary. SpecBlock heads do too.
 func TestEagleHeads(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -193,7 +193,7 @@ func TestFalconHeads(t *testing.T) {
 	sameFolders(t, at("with"), at("again"))
 }
 
-// A head without an output of its own gets its target's in a folder; the conversion says what it lacks.
+// A head without its own output matrix gets its target's in a folder. The conversion says what it lacks.
 func TestHeadsOfTargets(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -225,7 +225,7 @@ func TestHeadsOfTargets(t *testing.T) {
 		if got.Type != want.Type || !bytes.Equal(got.Data, want.Data) {
 			t.Errorf("%s: the output is not the target's", from)
 		}
-		embed, ok := contents(t, to)["embed_tokens.weight"] // which vLLM's speculators would take for zeros
+		embed, ok := contents(t, to)["embed_tokens.weight"] // without it, vLLM's speculators would use zeros
 		if ok != (i == 0) || ok && !bytes.Equal(embed.Data, want.Data) {
 			t.Errorf("%s: the embedding is there %v, and is not the target's", from, ok)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// A folder made from a GGUF file with unusual keys and tensors has them too, or the conversion is
-// refused with their name.
+// A folder made from a GGUF file with unusual keys and tensors has them too, or the
+// conversion is refused and names them.
 func TestToHFKeepsOrRefuses(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {

@@ -25,7 +25,7 @@ import (
 
 var keepFolders = flag.String("folders", "", "write the folders of TestReaders here")
 
-// added are tokens that a vocabulary gets at a place among its others, as published files have them there.
+// added are tokens that are inserted into a vocabulary among its others, where published files have them.
 var added = []struct {
 	text string
 	kind int32
@@ -38,9 +38,9 @@ var added = []struct {
 
 // kindOfVocabulary is a tokenizer that grove writes into a folder.
 type kindOfVocabulary struct {
-	name, from string // from names a model of random weights
-	pre        string // of the pre-tokenizer, if it differs from the model's
-	at         int    // where the added tokens come in
+	name, from string // from names a model with random weights
+	pre        string // name of the pre-tokenizer, if it differs from the model's
+	at         int    // where the added tokens are inserted
 	front      bool   // SentencePiece's space in front
 }
 
@@ -171,10 +171,10 @@ func folderHash(t *testing.T, dir string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Transformers reads the folders that grove writes with the ids that the GGUF files have, whatever
-// kind of tokenizer it is and wherever its added tokens stand. testdata/readers.json has texts and
-// their ids by transformers 5.24 and tokenizers 0.23 from the very folders that this test writes:
-// internal/_conformance/files.py --kinds made it.
+// Transformers reads the folders that grove writes with the same ids as the GGUF files, whatever
+// the kind of tokenizer and wherever its added tokens are. testdata/readers.json has texts and
+// their ids, which transformers 5.24 and tokenizers 0.23 computed from exactly the folders that
+// this test writes: internal/_conformance/files.py --kinds made it.
 func TestReaders(t *testing.T) {
 	var golden map[string]struct {
 		Folder     string
@@ -210,7 +210,7 @@ func TestReaders(t *testing.T) {
 					}
 				}
 				same("folder", fromFolder, true, want.IDs[i])
-				if k.from == "" { // whose names are pieces elsewhere, and whose file cannot say all about white space
+				if k.from == "" { // its names are pieces elsewhere, and its file cannot describe all white space
 					continue
 				}
 				same("folder", fromFolder, false, want.Plain[i])
@@ -268,7 +268,7 @@ func TestPublishedReader(t *testing.T) {
 	}
 }
 
-// A split that finds nothing, as Gemma's folders have, is converted as none; one that finds something is refused.
+// A split that never matches, as in Gemma's folders, is converted as no split; one that can match is refused.
 func TestSplitOfNothing(t *testing.T) {
 	dir := t.TempDir()
 	for _, k := range vocabularies {

@@ -10,14 +10,14 @@ import (
 	"github.com/grovellm/grove/internal/model/synth"
 )
 
-// Tokens that a folder says are never sampled are so in the file made from it, and in the folder made from that.
+// Tokens that a folder excludes from sampling stay excluded in the file made from it, and in the folder made from that.
 func TestSuppressedTokensBothWays(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	if err := synth.WriteHF(ctx, at("hf"), shape(t, "tiny-qwen2"), synth.Options{Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
-	settings := []byte(`{"suppress_tokens": [9, 7, 1000000, -1]}`) // the last two are no tokens
+	settings := []byte(`{"suppress_tokens": [9, 7, 1000000, -1]}`) // the last two are not tokens
 	if err := os.WriteFile(filepath.Join(at("hf"), "generation_config.json"), settings, 0o666); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Encoding again gives the same result as encoding the original numbers, and files that open.
+// Encoding a second time gives the same result as encoding the original numbers, and files that open.
 func TestTypes(t *testing.T) {
 	ctx := context.Background()
 	for _, name := range []string{"tiny-llama2", "tiny-qwen3", "tiny-gptneox"} {

@@ -16,8 +16,8 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// A model with a Unigram vocabulary keeps its tokens from folder to file to folder, whatever its
-// tokenizer does with spaces, with byte tokens and without. One whose rules GGUF cannot say is refused.
+// A model with a Unigram vocabulary keeps its tokens from folder to file to folder, whatever its tokenizer
+// does with spaces, with byte tokens and without. One whose rules GGUF cannot express is refused.
 func TestUnigram(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -35,7 +35,7 @@ func TestUnigram(t *testing.T) {
 	for i, c := range []struct {
 		bytes bool
 		patch fields
-		want  string // of the error
+		want  string // part of the error
 	}{
 		{false, fields{}, ""},
 		{true, fields{}, ""},

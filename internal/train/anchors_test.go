@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Anchors are different, ascending, within bounds, and as many as asked for where there are so
-// many; without a share for repeats none lies where the text repeats itself, by the definition.
+// Anchors are distinct, ascending and within bounds, and there are as many as requested if the text
+// has so many. Without a share for repeats, none is where the text repeats itself by the definition.
 func TestDrawAnchors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SliceOfN(rapid.Int32Range(0, 2), 4, 80).Draw(t, "text")
@@ -29,7 +29,7 @@ func TestDrawAnchors(t *testing.T) {
 			len(slices.Compact(slices.Clone(a))) != len(a) {
 			t.Fatalf("%d anchors from %d to %d: %v", n, first, last, a)
 		}
-		// from a period before the anchor to the end of its block, all is as a period before
+		// from one period before the anchor to the block's end, every token is as one period before
 		repeated := func(at int) bool {
 			end := min(at+block, len(text))
 			for p := 1; p <= longestPeriod && 2*p <= at+1; p++ {
@@ -52,8 +52,8 @@ func TestDrawAnchors(t *testing.T) {
 	})
 }
 
-// Of the places in repeats about the share given may be drawn, of the others all; what is drawn
-// depends on seed and number.
+// About the given share of the places in repeats may be drawn, and all other places. The draw
+// depends on the seed and the number.
 func TestRepeatsShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -61,7 +61,7 @@ func TestRepeatsShare(t *testing.T) {
 		fresh := rapid.IntRange(10, 60).Draw(t, "fresh")
 		var text []int32
 		for i := range fresh + 2*period + 400 {
-			if id := int32(i); i < fresh+period { // no token twice
+			if id := int32(i); i < fresh+period { // no token occurs twice
 				text = append(text, id)
 			} else {
 				text = append(text, text[i-period])
@@ -76,7 +76,7 @@ func TestRepeatsShare(t *testing.T) {
 		if b := DrawAnchors(7, number, text, first, last, block, len(text), share); !slices.Equal(a, b) {
 			t.Fatalf("anchors %v, and %v when drawn again", a, b)
 		}
-		// The text repeats itself where what is before the anchor, itself included, is two periods.
+		// The text repeats itself if the tokens up to and including the anchor are two periods.
 		begin := fresh + 2*period - 1
 		before, _ := slices.BinarySearch(a, begin)
 		if before != begin-first {
@@ -86,7 +86,7 @@ func TestRepeatsShare(t *testing.T) {
 		if got := float64(len(a) - before); math.Abs(got-share*in) > 6*math.Sqrt(share*(1-share)*in)+1 {
 			t.Fatalf("%g of %g places in the repeats are drawn, want a share of %.2f", got, in, share)
 		}
-		if share > 0.1 && share < 0.9 { // 400 places at least: no two draws are the same
+		if share > 0.1 && share < 0.9 { // at least 400 places: no two draws are the same
 			if b := DrawAnchors(7, number+1, text, first, last, block, len(text), share); slices.Equal(a, b) {
 				t.Fatal("another text has the same anchors")
 			}
@@ -97,7 +97,7 @@ func TestRepeatsShare(t *testing.T) {
 	})
 }
 
-// Every place is as likely to be an anchor as any other.
+// All places are equally likely to be anchors.
 func TestAnchorsAreEven(t *testing.T) {
 	text := make([]int32, 60)
 	for i := range text {

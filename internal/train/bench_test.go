@@ -34,7 +34,7 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkOptimizer measures the optimiser's part of a step, and repacking.
+// BenchmarkOptimizer measures the optimiser's part of a step, including repacking.
 func BenchmarkOptimizer(b *testing.B) {
 	pool := par.New(0)
 	defer pool.Close()

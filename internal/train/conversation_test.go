@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawConversations draws some conversations, of one turn or more.
+// drawConversations draws some conversations of one or more turns.
 func drawConversations(t *rapid.T) (list []Conversation) {
 	for range rapid.IntRange(1, 60).Draw(t, "conversations") {
 		var tokens []int32
@@ -23,8 +23,8 @@ func drawConversations(t *rapid.T) (list []Conversation) {
 	return list
 }
 
-// A head learns what the target said and no token of a prompt; every epoch has each conversation once, and the parts
-// of a step have one length each.
+// A head learns the target's tokens and no token of a prompt. Every epoch has each conversation
+// once, and each part of a step has texts of one length.
 func TestDeck(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := drawConversations(t)
@@ -79,7 +79,7 @@ func TestDeck(t *testing.T) {
 	})
 }
 
-// No conversation that is measured is learned, neither as a whole nor its first turns or a later one.
+// No conversation that is measured is learned, neither the whole nor its first turns nor a later one.
 func TestHoldOut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := drawConversations(t)
@@ -96,7 +96,7 @@ func TestHoldOut(t *testing.T) {
 	})
 }
 
-// Answers at temperatures taken in turn are measured at each.
+// Answers at alternating temperatures are measured at each temperature.
 func TestHoldOutInTurn(t *testing.T) {
 	var all []Conversation
 	for i := range int32(60) {
@@ -107,7 +107,7 @@ func TestHoldOutInTurn(t *testing.T) {
 	}
 }
 
-// The table of a card counts every answer and every token once.
+// A model card's table counts every answer and every token once.
 func TestDescribeConversations(t *testing.T) {
 	all := []Conversation{{Tokens: make([]int32, 10), From: 4}, {Tokens: make([]int32, 7), From: 1, Greedy: true},
 		{Tokens: make([]int32, 20), From: 9}}

@@ -14,9 +14,9 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// What a head reads of a target is the same to the bit with features on disk: when they are computed
-// and kept, when they are read, by a head of other layers, after damage, and where there is no room;
-// and the folder stays within its limit.
+// With features on disk, a head reads the same from its target, to the bit: when they are computed
+// and stored, when they are read, with a head on other layers, after damage, and without space. The
+// folder stays within its limit.
 func TestFeatures(t *testing.T) {
 	s := tinyShapes(t)[0]
 	m := randomTarget(t, s, tensor.Q8_0)
@@ -55,8 +55,8 @@ func TestFeatures(t *testing.T) {
 	})
 }
 
-// Features that are there are read: after the target's weights have changed unseen, a head gets the
-// rows of before.
+// Existing features are read: after an unnoticed change of the target's weights, a
+// head gets the old rows.
 func TestFeaturesAreRead(t *testing.T) {
 	s := tinyShapes(t)[0]
 	m := randomTarget(t, s, tensor.F32)

@@ -23,17 +23,17 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// given are flags by their fields' names; nil: it is not given.
+// given are flags by their fields' names; nil means that a flag is not given.
 type given map[string]any
 
-// trained is a command that trains a head: its flags, with which a head of the tiny target is trained
-// in no time, others with other values, and some beside which those may mean nothing.
+// trained is a command that trains a head: flags with which a head of the tiny target is trained
+// quickly, the same flags with other values, and flags together with which those may have no meaning.
 type trained struct {
 	flags  func() train.HeadFlags
 	tiny   given
 	others given
 	with   []given
-	change func(r train.HeadRecipe) // of the recipe, for the tiny target; may be nil
+	change func(r train.HeadRecipe) // changes the recipe for the tiny target; may be nil
 }
 
 // shorten gives a recipe the tiny job's texts.
@@ -43,7 +43,7 @@ func shorten(t *train.HeadText) {
 	short.Only = t.Only
 	short.Rows = t.Rows
 	short.Repeats = t.Repeats
-	short.MicroRows = 1 // of any number of rows
+	short.MicroRows = 1 // works for any number of rows
 	short.Short.Greedy, short.Long.Greedy = t.Short.Greedy, t.Long.Greedy
 	*t = short
 }
@@ -142,7 +142,7 @@ var allTrained = map[string]trained{
 	},
 }
 
-// The papers' recipes train with AdamW from random weights, at rates that rise and then fall to nothing.
+// The papers' recipes train with AdamW from random weights, at rates that rise and then fall to zero.
 func TestPaperRecipes(t *testing.T) {
 	m := traintest.JobWithTarget(t).Target
 	for name, c := range allTrained {
@@ -167,12 +167,12 @@ func TestPaperRecipes(t *testing.T) {
 	}
 }
 
-// hasPaper reports whether a command can begin with a paper's recipe.
+// hasPaper reports whether a command can start from a paper's recipe.
 func hasPaper(c trained) bool {
 	return reflect.ValueOf(c.flags()).Elem().FieldByName("Paper").IsValid()
 }
 
-// given are the flags with some fields.
+// given returns the command's flags with some fields set.
 func (c trained) given(all ...given) train.HeadFlags {
 	f := c.flags()
 	for _, g := range all {
@@ -192,7 +192,7 @@ func (c trained) given(all ...given) train.HeadFlags {
 	return f
 }
 
-// train trains where the flags are taken, on the tiny job's texts, and measures nothing on the way.
+// train trains on the tiny job's texts if the flags are accepted, without measuring on the way.
 func (c trained) train(j train.Job, name string, f train.HeadFlags) error {
 	r, err := f.Recipe(j.Target)
 	if err != nil {
@@ -210,11 +210,11 @@ func (c trained) train(j train.Job, name string, f train.HeadFlags) error {
 	return j.TrainHead(context.Background(), name, r)
 }
 
-// course has flags of all commands, with other values.
+// course has the flags that all commands share, with other values.
 var course = given{"Steps": 3, "Rows": 8, "Seed": uint64(9), "Greedy": 0., "Paper": true, "Optimizer": "adamw",
 	"AdamRate": float32(.1), "Rate": float32(.1), "Schedule": "cosine", "Warmup": .8, "Clip": .01}
 
-// ofAll reports whether there are flags of all commands alone: others take no meaning from them.
+// ofAll reports whether all flags are shared by all commands: these do not take others' meaning away.
 func ofAll(b given) bool {
 	for field := range b {
 		if _, ok := course[field]; !ok && field != "TrainOn" {
@@ -224,8 +224,8 @@ func ofAll(b given) bool {
 	return true
 }
 
-// Every flag of a command that trains a head changes the head, alone and beside every other that may
-// take its meaning away, or the command refuses it.
+// Every flag of a command that trains a head changes the head, alone and together with every other
+// flag that may take its meaning away, or the command refuses it.
 func TestFlagsAreObeyedOrRefused(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	j.Threads = 1

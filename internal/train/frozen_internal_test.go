@@ -7,8 +7,8 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// A shape of a later version, with further fields of which none is used, has the fingerprint of the
-// shape as it was; one that is used changes it.
+// A later version's shape with additional fields has the same fingerprint as before if none of them
+// is used; a field that is used changes it.
 func TestFingerprintOfLaterVersion(t *testing.T) {
 	type part struct{ Heads, Dim int }
 	type shape struct {
@@ -64,7 +64,7 @@ func TestFingerprintOfLaterVersion(t *testing.T) {
 	}
 }
 
-// A layer that a head reads and that is the last is kept once.
+// If the last layer is also one that a head reads, it is stored once.
 func TestFeatureBytes(t *testing.T) {
 	m := &model.Model{Network: model.Network{Config: model.Config{Layers: 3, Hidden: 10}}}
 	for want, layers := range map[int64][]int{280: {3}, 560: {1, 3}, 840: {1, 2}} {

@@ -16,13 +16,13 @@ import (
 
 const fullEnv = "GROVE_TRAIN_FULL"
 
-// TestDiskFull lets a child process train until no file can grow any more (a limit on file sizes
-// stands for a full disk: writes fail in the middle). The run ends with an error, and goes on from
-// the checkpoint before.
+// TestDiskFull lets a child process train until files cannot grow any more (a limit on file sizes
+// simulates a full disk: writes fail in the middle). The run ends with an error, and can continue
+// from the checkpoint before.
 func TestDiskFull(t *testing.T) {
 	train, _, shape := tinySets(t)
 	c := Config{Recipe: tinyRecipe(shape, 14), Threads: 1, SaveEvery: time.Nanosecond}
-	if dir := os.Getenv(fullEnv); dir != "" { // the child
+	if dir := os.Getenv(fullEnv); dir != "" { // this is the child
 		c.Dir = dir
 		c.Report = func(p Progress) {
 			if p.Step == 5 {

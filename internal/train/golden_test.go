@@ -13,8 +13,8 @@ import (
 	"github.com/grovellm/grove/internal/testing/testdata"
 )
 
-// The golden file holds the gradient of every parameter that PyTorch computes for go-7m: its
-// norm, its sum, its first elements.
+// The golden file has the gradients that PyTorch computes for every parameter of go-7m: their
+// norms, sums and first elements.
 func TestGradientAgainstPyTorch(t *testing.T) {
 	dir := testdata.Path(t, "models/go-7m")
 	data, err := os.ReadFile(filepath.Join(dir, "golden.json"))
@@ -64,7 +64,7 @@ func TestGradientAgainstPyTorch(t *testing.T) {
 			sum += float64(v)
 		}
 		norm = math.Sqrt(norm)
-		// A sum of n values of both signs cancels: its error is on the scale of the norm.
+		// A sum of values of both signs cancels: its error is relative to the norm.
 		worst = max(worst, math.Abs(norm-want.Norm)/want.Norm,
 			math.Abs(sum-want.Sum)/(want.Norm*math.Sqrt(float64(len(p.Grad)))))
 		if math.Abs(norm-want.Norm) > 1e-4*want.Norm {

@@ -13,8 +13,8 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Whatever the shape and scale of a matrix, what comes out has singular values near 1 where those
-// that went in were not lost: all of U·Vᵀ's directions, each about as long.
+// Whatever a matrix's shape and scale, the result has singular values near 1, except where those of
+// the matrix were lost: it has all directions of U·Vᵀ, with about the same length.
 func TestOrthogonal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -29,7 +29,7 @@ func TestOrthogonal(t *testing.T) {
 		if y.Rows != rows || y.Cols != cols {
 			t.Fatalf("%d×%d became %d×%d", rows, cols, y.Rows, y.Cols)
 		}
-		// A random direction of the shorter side is mapped to about its own length.
+		// A random direction on the shorter side keeps about its length.
 		v := make([]float64, cols)
 		wide := cols > rows
 		if wide {
@@ -76,7 +76,7 @@ func TestOrthogonalOfNothing(t *testing.T) {
 	}
 }
 
-// AdamW against its definition in f64, on a quadratic bowl; norms do not decay.
+// AdamW compared with its definition in f64 on a quadratic function. Norms do not decay.
 func TestAdamWIsTheDefinition(t *testing.T) {
 	o := Optimizer{AdamW: autograd.AdamW{Rate: 0.1, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1}}
 	ps := autograd.NewParams(gemm.F32)

@@ -25,7 +25,7 @@ import (
 	eaglehead "github.com/grovellm/grove/internal/drafters/eagle"
 	falconhead "github.com/grovellm/grove/internal/drafters/falcon"
 	jethead "github.com/grovellm/grove/internal/drafters/jet"
-	_ "github.com/grovellm/grove/internal/drafters/lookup" // the drafter that heads are compared with
+	_ "github.com/grovellm/grove/internal/drafters/lookup" // heads are compared with it
 	mtphead "github.com/grovellm/grove/internal/drafters/mtp"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	sparkhead "github.com/grovellm/grove/internal/drafters/spark"
@@ -47,7 +47,7 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// randomTarget is a model of random weights and of a named shape.
+// randomTarget returns a model of a shape with random weights.
 func randomTarget(t testing.TB, s synth.Shape, typ tensor.Type) *model.Model {
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	if err := synth.Write(context.Background(), path, s, synth.Options{Type: typ, Seed: 5}); err != nil {
@@ -65,7 +65,7 @@ func randomTarget(t testing.TB, s synth.Shape, typ tensor.Type) *model.Model {
 	return m
 }
 
-// tinyShapes are some of synth's that have little in common.
+// tinyShapes returns some of synth's shapes that have little in common.
 func tinyShapes(t *testing.T) (list []synth.Shape) {
 	for _, name := range []string{"tiny-llama3", "tiny-qwen3", "tiny-gptneox", "tiny-gemma2", "tiny-longrope",
 		"tiny-granite", "tiny-qwen3moe"} {
@@ -78,8 +78,8 @@ func tinyShapes(t *testing.T) (list []synth.Shape) {
 	return list
 }
 
-// Every kind of head is trained over a model of any architecture and type by the recipe that is
-// made for it, opens as a head of that model, and drafts what leaves its output as it is.
+// Every kind of head can be trained over a model of any architecture and type with the recipe for
+// that model, opens as a head of the model, and drafts without changing its output.
 func TestHeadsForAnyTarget(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "sums.txt")
 	if err := os.WriteFile(text, []byte(traintest.Text(1, 300)), 0o666); err != nil {
@@ -201,7 +201,7 @@ func TestHeadsForAnyTarget(t *testing.T) {
 	}
 }
 
-// Heads over a target of experts are as wide as its states need, not as one expert is; its blocks cannot be copied.
+// Heads over a target with experts are as wide as its states require, not as one expert. Its blocks cannot be copied.
 func TestHeadsOverExpertsAreWide(t *testing.T) {
 	for _, name := range []string{"tiny-qwen3moe", "tiny-qwen35moe", "tiny-qwen3next", "tiny-gpt-oss"} {
 		s, err := synth.Lookup(name)
@@ -219,7 +219,7 @@ func TestHeadsOverExpertsAreWide(t *testing.T) {
 	}
 }
 
-// A head's beginning ends when it is interrupted, and is not made again for a head that has a checkpoint.
+// A head's warm start ends when it is interrupted, and is not repeated for a head that has a checkpoint.
 func TestBeginningOnce(t *testing.T) {
 	shape, err := synth.Lookup("tiny-llama3")
 	if err != nil {
@@ -275,10 +275,10 @@ func opens[H any](open func(registry.Head, registry.Target) (H, error)) func(reg
 	}
 }
 
-// What a target says to heads in training is to the bit what it says as it serves: logits of every
-// place, and taps; and nearly that over a draft vocabulary, of targets that scale or cap their logits too.
+// Heads in training get from a target, to the bit, what it computes in serving: logits at every place, and
+// taps. Over a draft vocabulary it is nearly the same, also for targets that scale or cap their logits.
 func TestFrozenServes(t *testing.T) {
-	changed := 0 // targets with more than products in their logits
+	changed := 0 // targets whose logits are more than a product
 	for i, s := range tinyShapes(t) {
 		m := randomTarget(t, s, []tensor.Type{tensor.Q8_0, tensor.F32, tensor.BF16, tensor.Q4_0}[i%4])
 		f := train.NewFrozen(m, []int{0, s.Layers})
@@ -327,8 +327,8 @@ func TestFrozenServes(t *testing.T) {
 	}
 }
 
-// Whatever interrupts conversations, and whatever a kill leaves of the last line, they end as they would have: each
-// once, with its own number, texts that come twice left out; more of them later keep those that are there.
+// Whatever interrupts the generation of conversations, and whatever a kill leaves of the last line, the result is the
+// same: each conversation once, with its own number, without duplicate texts. Adding more later keeps existing ones.
 func TestAnswers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "answers")
@@ -339,7 +339,7 @@ func TestAnswers(t *testing.T) {
 		first := rapid.IntRange(0, 9).Draw(t, "first")
 		n := rapid.IntRange(1, 30).Draw(t, "conversations")
 		talk := func(number int) (list []train.Conversation) {
-			for turn := range number % 3 { // none of every third
+			for turn := range number % 3 { // every third has none
 				list = append(list, train.Conversation{Tokens: []int32{int32(number / 6), int32(turn), 99}, From: 1 + turn,
 					Greedy: number%2 == 0})
 			}
@@ -375,7 +375,7 @@ func TestAnswers(t *testing.T) {
 				t.Fatalf("answers are in %q, %v: want one file", files, err)
 			}
 			path := files[0]
-			if b, err := os.ReadFile(path); err == nil && len(b) > 0 { // a kill in the middle of a line
+			if b, err := os.ReadFile(path); err == nil && len(b) > 0 { // as if killed in the middle of a line
 				cut := rapid.IntRange(max(0, len(b)-12), len(b)).Draw(t, "bytes left")
 				if err := os.Truncate(path, int64(cut)); err != nil {
 					t.Fatal(err)
@@ -422,10 +422,10 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// Answers may be shorter than what a head drafts: nothing is measured, and heads of all kinds are trained on them.
+// Answers may be shorter than a head's drafts: then nothing is measured, and heads of all kinds are trained on them.
 func TestShortAnswers(t *testing.T) {
 	j := traintest.JobWithTarget(t)
-	for length, most := range map[int]int{2: 0, 18: 2} { // 16 tokens are enough to be held out
+	for length, most := range map[int]int{2: 0, 18: 2} { // 16 tokens are enough for a held-out text
 		j.Answers = nil
 		for i := range int32(40) {
 			text := append([]int32{i + 20}, make([]int32, length)...)
@@ -457,10 +457,10 @@ func TestShortAnswers(t *testing.T) {
 	}
 }
 
-// A step in which a head has nothing to learn, because its output lacks all of the tokens, does not end the training.
+// A step in which a head has nothing to learn, because its output has none of the tokens, does not end the training.
 func TestNothingToLearn(t *testing.T) {
 	j := traintest.JobWithTarget(t)
-	for i := range int32(200) { // the draft vocabulary is of the prompts' tokens
+	for i := range int32(200) { // the draft vocabulary has the prompts' tokens
 		text := []int32{200, 200, 200, 201, 201, 201, i, i + 1}
 		j.Answers = append(j.Answers, train.Conversation{Tokens: text, From: 6})
 	}
@@ -470,7 +470,7 @@ func TestNothingToLearn(t *testing.T) {
 	}
 }
 
-// Two commands may make the text of one folder at once: each adds whole lines to the other's.
+// Two commands may generate text in one folder at the same time: each adds whole lines to the other's.
 func TestAnswersOfTwo(t *testing.T) {
 	j := train.Job{Dir: t.TempDir()}
 	answer := func(tokens int, before func()) train.Answerer {
@@ -500,7 +500,7 @@ func TestAnswersOfTwo(t *testing.T) {
 	}
 }
 
-// A line of a file of answers that is damaged is held again, and those behind it are kept.
+// A damaged line in a file of answers is generated again, and the lines after it are kept.
 func TestAnswersDamaged(t *testing.T) {
 	j := train.Job{Dir: t.TempDir()}
 	asked := 0
@@ -536,8 +536,8 @@ func TestAnswersDamaged(t *testing.T) {
 	}
 }
 
-// A server is asked again while it is busy or broken, and not where the request is wrong. Its
-// answers are tokens, and it says whether it ended them.
+// Requests are repeated while the server is busy or broken, but not if the request is wrong.
+// Answers are tokens, and say whether the server ended them.
 func TestServer(t *testing.T) {
 	m := traintest.Shipped(t)
 	failures := []int{http.StatusTooManyRequests, http.StatusInternalServerError}
@@ -561,7 +561,7 @@ func TestServer(t *testing.T) {
 			t.Error(err)
 		}
 		if asked["max_tokens"] == 0. {
-			fmt.Fprint(w, `{"error":{"message":"overloaded"}}`) // as some gateways say it, with status 200
+			fmt.Fprint(w, `{"error":{"message":"overloaded"}}`) // some gateways send this with status 200
 			return
 		}
 		fmt.Fprintf(w, `{"choices":[{"text":" func main","finish_reason":"stop"%s}]}`, ids)
@@ -578,7 +578,7 @@ func TestServer(t *testing.T) {
 	if !reflect.DeepEqual(asked, want) {
 		t.Errorf("the server is asked %v, want %v", asked, want)
 	}
-	llama, err := synth.Lookup("tiny-llama2") // whose tokenizer puts a space before a text
+	llama, err := synth.Lookup("tiny-llama2") // its tokenizer puts a space before a text
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -596,7 +596,7 @@ func TestServer(t *testing.T) {
 		!strings.Contains(err.Error(), "overloaded") {
 		t.Errorf("an error with status 200: %v", err)
 	}
-	ids = `,"token_ids":[1,2,300]` // of a server that has them: no text stands for special ones
+	ids = `,"token_ids":[1,2,300]` // of a server that sends them: special tokens have no text
 	got, ended, err = server.Continue(context.Background(), []int32{1, 2}, 9, 1, 3)
 	if err != nil || !slices.Equal(got, []int32{1, 2, 300}) || !ended {
 		t.Errorf("tokens %v, ended %v, %v", got, ended, err)

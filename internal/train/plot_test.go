@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The plot is a picture of the metrics there are; of none it says so.
+// The plot shows the metrics that exist. Without any, plotting says so.
 func TestPlotLoss(t *testing.T) {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "metrics.jsonl"), filepath.Join(dir, "loss.png")

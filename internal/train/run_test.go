@@ -21,7 +21,7 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// tinyText is text with something to learn: sums, written out.
+// tinyText returns text with something to learn: sums, written out.
 func tinyText(seed uint64, lines int) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var b strings.Builder
@@ -32,7 +32,7 @@ func tinyText(seed uint64, lines int) string {
 	return b.String()
 }
 
-// tinyTokenizer is of a vocabulary of 272 tokens.
+// tinyTokenizer returns a tokenizer with a vocabulary of 272 tokens.
 func tinyTokenizer(t testing.TB) *tokenizer.Tokenizer {
 	t.Helper()
 	o := bpe.Options{Size: 272}
@@ -54,7 +54,7 @@ func tinyTokenizer(t testing.TB) *tokenizer.Tokenizer {
 	return tok
 }
 
-// tinySets is training and validation data for a tiny model, and its shape.
+// tinySets returns training and validation data for a tiny model, and the model's shape.
 func tinySets(t testing.TB) (train, valid []*data.Set, s Shape) {
 	t.Helper()
 	tok := tinyTokenizer(t)
@@ -93,7 +93,7 @@ func weights(n *Network) []byte {
 	return b.Bytes()
 }
 
-// goesOn wants a run that goes on from its checkpoint to end in the weights of one left alone.
+// goesOn checks that a run that continues from its checkpoint ends with the weights of an uninterrupted one.
 func goesOn(t *testing.T, c Config, train []*data.Set) {
 	t.Helper()
 	n, err := Run(context.Background(), c, train, nil)
@@ -109,13 +109,13 @@ func goesOn(t *testing.T, c Config, train []*data.Set) {
 
 const killedEnv = "GROVE_TRAIN_CHILD"
 
-// TestKilled trains a tiny model in a child process that is killed at random moments, and started
-// again until it is done. The weights are those of a run left alone, to the bit, on another number
-// of threads.
+// TestKilled trains a tiny model in a child process that is killed at random moments and
+// restarted until it is done. The weights are, to the bit, those of an uninterrupted run
+// on another number of threads.
 func TestKilled(t *testing.T) {
 	train, valid, shape := tinySets(t)
 	c := Config{Recipe: tinyRecipe(shape, 60), Threads: 2, SaveEvery: time.Nanosecond, Validation: valid}
-	if dir := os.Getenv(killedEnv); dir != "" { // the child
+	if dir := os.Getenv(killedEnv); dir != "" { // this is the child
 		c.Dir = dir
 		n, err := Run(context.Background(), c, train, nil)
 		if err == nil {
@@ -153,8 +153,7 @@ func TestKilled(t *testing.T) {
 		}
 		exited := make(chan error, 1)
 		go func() { exited <- cmd.Wait() }()
-		// The first kill comes early; later ones are spread over the time a step has been seen to
-		// take.
+		// The first kill comes early; the longer a run lasted, the later the next kill may come.
 		delay := 50*time.Millisecond + time.Duration(r.Int64N(int64(300*time.Millisecond+took/4)))
 		if kills >= 10 {
 			delay = time.Minute
@@ -188,7 +187,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// A tiny model learns its text, stops when told, and a run that is done stays done.
+// A tiny model learns its text and stops when told. A finished run stays finished.
 func TestRunLearns(t *testing.T) {
 	if cpu.Active() == cpu.Portable {
 		t.Skip("takes steps enough only with the kernels")
@@ -224,8 +223,8 @@ func TestRunLearns(t *testing.T) {
 	}
 }
 
-// A checkpoint goes with its model, data and settings alone; a damaged one says so; and a run that
-// is told to stop saves.
+// A checkpoint works only with its model, data and settings. A damaged one causes an error that
+// says so. A run that is told to stop saves one.
 func TestCheckpointMismatch(t *testing.T) {
 	train, _, shape := tinySets(t)
 	dir := t.TempDir()
@@ -259,7 +258,7 @@ func TestCheckpointMismatch(t *testing.T) {
 	fast := c
 	fast.Optimizer.Rate *= 2
 	fails("faster", "other flags", fast, train)
-	lock, err := filelock.Take(filepath.Join(dir, ".lock")) // another command trains there
+	lock, err := filelock.Take(filepath.Join(dir, ".lock")) // as if another command trained there
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,13 +277,13 @@ func TestCheckpointMismatch(t *testing.T) {
 	fails("cut short", "delete the file", c, train)
 }
 
-// When a checkpoint cannot be written the run ends with an error and the one before is whole.
+// If a checkpoint cannot be written, the run ends with an error, and the previous checkpoint stays intact.
 func TestSaveFails(t *testing.T) {
 	train, _, shape := tinySets(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	c := Config{Recipe: tinyRecipe(shape, 40), Dir: dir, Threads: 1, SaveEvery: time.Nanosecond}
 	c.Report = func(p Progress) {
-		if p.Step == 4 { // something that is no file stands where the next checkpoint goes
+		if p.Step == 4 { // a folder is where the next checkpoint goes
 			if err := os.MkdirAll(checkpointPath(dir, 4), 0o777); err != nil {
 				t.Fatal(err)
 			}
@@ -315,7 +314,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// A student that copies its teacher has no divergence from it and no gradient.
+// A student that equals its teacher has no divergence from it and no gradient.
 func TestTeacherOfItself(t *testing.T) {
 	train, _, shape := tinySets(t)
 	c := Config{Recipe: tinyRecipe(shape, 5), Dir: t.TempDir(), Threads: 2, SaveEvery: time.Hour}

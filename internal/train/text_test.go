@@ -15,13 +15,13 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Of generated texts those are kept that begin with the source that is named, all of them, in their
-// order; a source that is not there is refused, as it is for the training text itself.
+// Only keeps all generated texts that begin with the named source, in their order. A source that
+// does not exist is refused, as for the training text itself.
 func TestOnly(t *testing.T) {
 	tok := tinyTokenizer(t)
 	var sets []*data.Set
 	weight := []float64{1, 3}
-	// of which no token is in both
+	// no token is in both texts
 	for i, text := range []string{strings.Repeat("ABCD", 300), strings.Repeat("WXYZ", 500)} {
 		set, err := data.FromDocuments(context.Background(), text[:1],
 			[]data.Document{{Name: text[:1], Parts: []data.Part{{Text: text}}}}, tok, data.LoadOptions{})
@@ -69,8 +69,8 @@ func TestOnly(t *testing.T) {
 	}
 }
 
-// Texts of one recipe stay where another one generates below the same folder: nothing is generated
-// twice.
+// One recipe's texts stay when another recipe generates in the same folder: nothing
+// is generated twice.
 func TestGeneratedStays(t *testing.T) {
 	sets, _, _ := tinySets(t)
 	shape, err := synth.Lookup("tiny-qwen3")

@@ -17,9 +17,9 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Layers that begin as blocks of a target compute what these do, whatever the architecture, the order of its queries
-// and keys, and its norms; those of Llama's and Qwen 3's kinds can. Heads have no windows, and positions and queries
-// that are not scaled.
+// Layers that start as blocks of a target compute the same as these, whatever the architecture, the
+// order of its queries and keys, and its norms; layers of Llama's and Qwen 3's kinds can. Heads
+// have no windows, and do not scale positions and queries.
 func TestLayersBeginAsBlocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	copied := map[string]int{}
@@ -44,7 +44,7 @@ func TestLayersBeginAsBlocks(t *testing.T) {
 	}
 }
 
-// sameLayer compares block b of a target with a head's layer that begins as it.
+// sameLayer compares block b of a target with a head's layer that starts as this block.
 func sameLayer(t *testing.T, rng *rand.Rand, arch string, m *model.Model, b int) {
 	t.Helper()
 	r := specblock.NewRecipe().For(m)
@@ -91,7 +91,7 @@ func sameLayer(t *testing.T, rng *rand.Rand, arch string, m *model.Model, b int)
 	}
 }
 
-// What Halfway makes of the rows that a block reads is what its MLP makes the block's output of.
+// Halfway turns a block's input rows into the input of the block's MLP half, from which its output follows.
 func TestHalfway(t *testing.T) {
 	for _, s := range synth.Small() {
 		m := randomTarget(t, s, tensor.F32)
