@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever steps take, in whatever order, no two of a step's pieces share memory, and what is held
-// between steps is little more than the step took that took most.
+// Whatever steps allocate, in whatever order, no two pieces of a step share memory, and the memory
+// held between steps is little more than that of the largest step.
 func TestArenaHoldsWhatAStepTakes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var a arena

@@ -11,9 +11,9 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// The losses of DSpark and DFlash 2, and their gradients by all that they are made of, are
-// PyTorch's (testdata/corrected.py): with the selector's few candidates, of which a row's right
-// token may be none.
+// The losses of DSpark and DFlash 2, and their gradients with respect to all inputs, equal
+// PyTorch's (testdata/corrected.py). The selector has few candidates, and a row's right
+// token may not be among them.
 func TestCorrectedAsReference(t *testing.T) {
 	var golden struct {
 		Rows, Hidden, Vocab, Rank, Top int

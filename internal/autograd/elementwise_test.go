@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/testing/cases"
 )
 
-// Products and gates of rows, which may be the same rows, and their gradient.
+// Products and gates of rows, possibly of the same rows, and their gradients.
 func TestElementwiseGradient(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 11))
@@ -38,7 +38,7 @@ func TestElementwiseGradient(t *testing.T) {
 	})
 }
 
-// The loss of shares, and its gradient by what made the scores.
+// The loss for labels that are shares, and its gradient with respect to the source of the scores.
 func TestBinaryCrossEntropy(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 12))
@@ -70,8 +70,8 @@ func TestBinaryCrossEntropy(t *testing.T) {
 	})
 }
 
-// Convolutions over blocks of several lengths, before a half of a layer and after it, against their
-// definition, and their gradient by rows, weights and what rows add to these.
+// Convolutions over blocks of several lengths, before and after a half of a layer, compared with their
+// definition, and their gradients with respect to rows, weights and the rows' additions to the weights.
 func TestConvolveBlockGradient(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 13))

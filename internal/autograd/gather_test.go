@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/testing/cases"
 )
 
-// Residual blocks x + SiLU(W·x + b), one after the other, of rows wider than a part.
+// Residual blocks x + SiLU(W·x + b), one after the other, on rows wider than a part.
 func TestAddSiLUGradient(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
@@ -41,7 +41,7 @@ func TestAddSiLUGradient(t *testing.T) {
 	})
 }
 
-// Rows gathered from an earlier result, some twice and some not at all, which later operations read.
+// Rows that are gathered from an earlier result, some twice and some not at all, and read by later operations.
 func TestGatherGradient(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))

@@ -14,16 +14,16 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// A gradCheck is a small network: run makes its output from the parameters, under a tape or without. The loss is
-// a fixed random weighting of the output, so its gradient by the output is known.
+// gradCheck is a small network: run computes its output from the parameters, with or without a tape. The
+// loss is a fixed random weighting of the output, so its gradient with respect to the output is known.
 type gradCheck struct {
 	exec   *nn.Exec
 	params *Params
 	tape   *Tape
 	run    func() nn.Mat
-	step   float64 // of the differences
+	step   float64 // of the finite differences
 	weight []float32
-	out    []float32 // of the last gradient
+	out    []float32 // at the last gradient
 }
 
 func newGradCheck(threads int) *gradCheck {
@@ -32,7 +32,7 @@ func newGradCheck(threads int) *gradCheck {
 	return g
 }
 
-// draw fills the parameters, and vectors (norms) near one.
+// draw fills the parameters with random numbers, vectors (norms) with numbers near one.
 func (g *gradCheck) draw(r *rand.Rand) {
 	for _, p := range g.params.All() {
 		for i := range p.Data {
@@ -45,7 +45,7 @@ func (g *gradCheck) draw(r *rand.Rand) {
 	g.params.Pack(g.tape.Products())
 }
 
-// gradient runs the network under the tape and walks back.
+// gradient runs the network on the tape, and the backward pass.
 func (g *gradCheck) gradient(r *rand.Rand) {
 	g.params.ZeroGrad()
 	g.tape.Reset()
@@ -65,7 +65,7 @@ func (g *gradCheck) gradient(r *rand.Rand) {
 	g.tape.Backward()
 }
 
-// loss is the weighted output, in f64.
+// loss returns the weighted output, in f64.
 func (g *gradCheck) loss() float64 {
 	out := g.run()
 	sum := 0.0
@@ -77,7 +77,7 @@ func (g *gradCheck) loss() float64 {
 	return sum
 }
 
-// check compares the gradient of the weighted output with differences.
+// check compares the gradient of the weighted output with finite differences.
 func (g *gradCheck) check(t *rapid.T, r *rand.Rand) {
 	t.Helper()
 	g.gradient(r)
@@ -88,9 +88,9 @@ func (g *gradCheck) check(t *rapid.T, r *rand.Rand) {
 	g.differences(t, r, g.loss, size)
 }
 
-// differences compares the gradient, along a random direction of every parameter, with central differences of the
-// loss. size is the sum of the magnitudes of the loss's terms: f32 rounds each of them, which, divided by the
-// step, is noise and no error.
+// differences compares the gradient, along a random direction of every parameter, with central
+// differences of the loss. size is the sum of the magnitudes of the loss's terms: f32 rounds each
+// of them, and these roundings, divided by the step, are noise, not errors.
 func (g *gradCheck) differences(t *rapid.T, r *rand.Rand, loss func() float64, size float64) {
 	t.Helper()
 	noise := 6e-7 * size / g.step
@@ -110,10 +110,10 @@ func (g *gradCheck) differences(t *rapid.T, r *rand.Rand, loss func() float64, s
 			g.params.Pack(g.tape.Products())
 			return loss()
 		}
-		// Two step sizes, extrapolated: the error is of the fourth order. Where the two are far apart, or the
-		// slopes of the two sides are, the function bends too much for the step, and a shorter one decides, as
-		// long as its noise leaves something to decide. What still bends then has a corner, whose gradient is
-		// between the slopes of its sides.
+		// Two step sizes, extrapolated: the error is of fourth order. If the two results are far
+		// apart, or the slopes of the two sides are, the function bends too much for the step, and
+		// a shorter step decides, as long as its noise is small enough. A function that still bends
+		// then has a corner, whose gradient is between the slopes of its sides.
 		scale := math.Sqrt(length) + math.Abs(want)
 		for h, noise := g.step, noise; ; h, noise = h/4, noise*4 {
 			above, below := at(h/2), at(-h/2)
@@ -139,7 +139,7 @@ func (g *gradCheck) differences(t *rapid.T, r *rand.Rand, loss func() float64, s
 	}
 }
 
-// source makes an n×cols matrix that depends on a parameter: an embedding of n tokens.
+// source returns an n×cols matrix that depends on a parameter: an embedding of n tokens.
 func (g *gradCheck) source(t *rapid.T, r *rand.Rand, name string, n, cols int) func() nn.Mat {
 	w, err := g.params.Matrix(name, n+1, cols)
 	if err != nil {
@@ -229,7 +229,7 @@ func TestLinearGradient(t *testing.T) {
 	})
 }
 
-// Attention over random forests: chunks of a text, trees, and blocks of branches that hang off a text.
+// Attention over random forests: chunks of a text, trees, and blocks of branches below a text.
 func TestAttentionGradient(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
@@ -241,7 +241,7 @@ func TestAttentionGradient(t *testing.T) {
 			a.QNorm, a.KNorm = g.norm("q", dim, false), g.norm("k", dim, false)
 		}
 		var trees []*tree.Tree
-		var past []int // rows committed before the pass: constants
+		var past []int // rows committed before the pass, which are constants
 		rows := 0
 		for range rapid.IntRange(1, 3).Draw(t, "sequences") {
 			base := rapid.IntRange(1, 70).Draw(t, "length")
@@ -252,14 +252,14 @@ func TestAttentionGradient(t *testing.T) {
 					at = tr.Append(at, int32(tr.Len()+1000), 0)
 				}
 			}
-			for range rapid.IntRange(0, 9).Draw(t, "other visibility") { // block heads look both ways
+			for range rapid.IntRange(0, 9).Draw(t, "other visibility") { // block heads look in both directions
 				tr.SetSees(r.IntN(tr.Len()), r.IntN(tr.Len()), r.IntN(2) == 0)
 			}
 			trees = append(trees, tr)
 			past = append(past, rapid.IntRange(0, 40).Draw(t, "committed"))
 			rows += tr.Len()
 		}
-		// Texts may be keys and values alone, with branches whose rows alone attend: how block heads are trained.
+		// Texts may be only keys and values, with branches whose rows attend: this is how block heads are trained.
 		textRows, keysApart := 0, rapid.Bool().Draw(t, "keys apart")
 		var lengths []int
 		for _, tr := range trees {
@@ -281,7 +281,7 @@ func TestAttentionGradient(t *testing.T) {
 		x := g.source(t, r, "qkv", rows, a.QKVCols())
 		mem := &nn.Pages{Layers: 1, Heads: kv, Dim: dim}
 		plain, bare := nn.NewExec(par.New(1)), *a
-		bare.QNorm, bare.KNorm = nil, nil // what was committed does not change with the parameters
+		bare.QNorm, bare.KNorm = nil, nil // committed rows do not change with the parameters
 		g.run = func() nn.Mat {
 			var f, base nn.Forest
 			r := rand.New(rand.NewPCG(9, 9))
@@ -319,7 +319,7 @@ func TestBlockGradient(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 4))
 		g := newGradCheck(2)
-		g.step = 1.0 / 512 // two blocks bend more than one operation
+		g.step = 1.0 / 512 // two blocks are less linear than one operation
 		n := rapid.IntRange(1, 40).Draw(t, "rows")
 		hidden := 2 * rapid.IntRange(2, 12).Draw(t, "half hidden")
 		ffn := rapid.IntRange(1, 30).Draw(t, "ffn")
@@ -355,7 +355,7 @@ func TestBlockGradient(t *testing.T) {
 	})
 }
 
-// attend runs a pass of rows of a text.
+// attend runs a pass over rows of a text.
 func attend(e *nn.Exec, a *nn.Attention, c *nn.Cache, rows [][]float32) {
 	var f nn.Forest
 	f.Add(c, chain(len(rows)), 0)

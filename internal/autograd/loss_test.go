@@ -20,11 +20,11 @@ type lossCheck struct {
 	targets     Targets
 	scale       float32
 
-	plus, latent func() nn.Mat // of Targets.Plus and Targets.Selector; nil: there is none
+	plus, latent func() nn.Mat // for Targets.Plus and Targets.Selector; may be nil
 	by, words    nn.Linear
 }
 
-// loss is the loss of the source.
+// loss returns the loss of the source.
 func (c *lossCheck) loss() Loss {
 	x := c.source()
 	if c.plus != nil {
@@ -36,7 +36,7 @@ func (c *lossCheck) loss() Loss {
 	return c.tape.CrossEntropy(x, &c.head, c.targets, c.scale)
 }
 
-// product is rows of src by l, while the tape is detached.
+// product multiplies the rows of src by l, with the tape detached.
 func (c *lossCheck) product(src nn.Source, l *nn.Linear) nn.Mat {
 	m := c.exec.Mat(new(nn.Buffer), c.rows, c.vocab)
 	c.exec.Linear(src, nn.Proj{Linear: l, Dst: m})
@@ -67,8 +67,8 @@ func drawLossCheck(t *rapid.T, r *rand.Rand) *lossCheck {
 	return c
 }
 
-// check compares the loss with its definition, which is given a row's logits, and the gradients by
-// the source, the head and the norm with differences. size is about the largest term of a row.
+// check compares the loss with its definition, a function of a row's logits, and the gradients with respect
+// to the source, the head and the norm with finite differences. size is about the largest term of a row.
 func (c *lossCheck) check(t *rapid.T, r *rand.Rand, define func(row int, logits []float32) float64, size float64) {
 	t.Helper()
 	c.draw(r)
@@ -112,8 +112,8 @@ func (c *lossCheck) check(t *rapid.T, r *rand.Rand, define func(row int, logits 
 	c.differences(t, r, func() float64 { return c.loss().Sum * float64(c.scale) }, size)
 }
 
-// The fused loss against its definition in f64, with label masks, weights and a teacher; and its
-// gradient by the source, the head and the norm against differences.
+// The fused loss compared with its definition in f64, with label masks, weights and a teacher; and
+// its gradient with respect to the source, the head and the norm compared with finite differences.
 func TestCrossEntropyGradient(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
@@ -136,7 +136,7 @@ func TestCrossEntropyGradient(t *testing.T) {
 	})
 }
 
-// The same with another product beside the head's, and a selector of all tokens.
+// The same with another product in addition to the head's, and with a selector over all tokens.
 func TestCorrectedGradient(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))
@@ -161,7 +161,7 @@ func TestCorrectedGradient(t *testing.T) {
 	})
 }
 
-// The same of distributions that rows share, with all divergences and at any temperature.
+// The same for distributions that rows share, with all divergences and at any temperature.
 func TestSoftGradient(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
@@ -169,14 +169,14 @@ func TestSoftGradient(t *testing.T) {
 		s := &Soft{Divergence: rapid.SampledFrom([]Divergence{ForwardKL, ReverseKL, TotalVariation}).Draw(t, "divergence"),
 			Temperature: 1}
 		if s.Divergence == TotalVariation {
-			c.step /= 4 // it bends where the distributions cross
+			c.step /= 4 // it has corners where the distributions cross
 		}
 		if rapid.Bool().Draw(t, "softened") {
 			s.Temperature = 0.5 + 2.5*r.Float32()
 		}
 		c.targets.Soft, c.targets.Share = s, rapid.SampledFrom([]float32{0, 0.3, 1}).Draw(t, "share")
 
-		// A teacher of its own, whose distributions are made in two parts.
+		// A separate teacher, whose distributions are computed in two parts.
 		n, in := rapid.IntRange(1, 40).Draw(t, "distributions"), rapid.IntRange(1, 8).Draw(t, "teacher's in")
 		teacher := newGradCheck(2)
 		x := teacher.source(t, r, "x", n, in)
@@ -204,7 +204,7 @@ func TestSoftGradient(t *testing.T) {
 	})
 }
 
-// defineLoss is the loss of a row, in f64: (1−share)·cross-entropy + share·T²·divergence of the
+// defineLoss returns the loss of a row in f64: (1−share)·cross-entropy + share·T²·divergence of the
 // distributions at temperature T.
 func defineLoss(logits, teacher []float32, target int, share float64, s *Soft) float64 {
 	softmax := func(v []float32, temperature float64) []float64 {

@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/testing/cases"
 )
 
-// Two layers, over rows that begin with zeros and over rows that go on from one another.
+// Two layers, over rows that start from zeros and over rows that continue from one another.
 func TestLSTMGradient(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 9))
@@ -22,7 +22,7 @@ func TestLSTMGradient(t *testing.T) {
 		if rapid.Bool().Draw(t, "recurs") {
 			by = &nn.Recurrence{Carried: rapid.IntRange(1, 4).Draw(t, "carried")}
 			for i := 0; i < n; {
-				from := max(0, i+by.Carried-6) // rows of the step before, or older ones
+				from := max(0, i+by.Carried-6) // rows of the previous step, or older ones
 				to := i + by.Carried
 				for range min(1+r.IntN(6), n-i) {
 					by.Before = append(by.Before, int32(from+r.IntN(to-from)))

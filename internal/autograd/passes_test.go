@@ -15,8 +15,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// A tree whose rows come in several passes has the outputs and the gradients of one pass over all
-// of it, through attention, norms and rotation: also where rows of an earlier try were overwritten.
+// A tree whose rows come in several passes has the outputs and the gradients of one pass over the whole
+// tree, through attention, norms and rotation, also if rows of an earlier attempt were overwritten.
 func TestPassesGradient(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
@@ -33,7 +33,7 @@ func TestPassesGradient(t *testing.T) {
 			}
 		}
 		var trees []*tree.Tree
-		var cuts [][]int // of each tree, where passes begin
+		var cuts [][]int // for each tree, where passes begin
 		passes := rapid.IntRange(1, 4).Draw(t, "passes")
 		rows := 0
 		for range rapid.IntRange(1, 3).Draw(t, "sequences") {
@@ -52,8 +52,8 @@ func TestPassesGradient(t *testing.T) {
 		mem := &nn.Pages{Layers: 1, Heads: kv, Dim: dim}
 		x, weight := randomRow(r, rows*a.QKVCols()), randomRow(r, rows*a.Heads*dim)
 
-		// gradients of a weighted sum of all outputs, in as many passes as cut says; outputs and inputs'
-		// gradients tree by tree.
+		// run returns the gradients of a weighted sum of all outputs, in the number of passes that
+		// cut gives; outputs and gradients of inputs are tree by tree.
 		run := func(cut func(tree, pass int) int, passes int, again bool) (out, dx [][]float32, dw [][]float32) {
 			params.ZeroGrad()
 			tape.Reset()
@@ -76,7 +76,7 @@ func TestPassesGradient(t *testing.T) {
 					row := 0
 					for i, tr := range trees {
 						from, to := cut(i, p), cut(i, p+1)
-						part := new(tree.Tree) // of the tree, the nodes that are there by now
+						part := new(tree.Tree) // the tree's nodes so far
 						part.Reset(tr.Token[0])
 						for n := 1; n < to; n++ {
 							part.AppendApart(int(tr.Parent[n]), tr.Token[n])
@@ -96,7 +96,7 @@ func TestPassesGradient(t *testing.T) {
 					for i, w := range which {
 						copy(in.Row(i), x[w*in.Cols:])
 						if try == 0 {
-							in.Row(i)[0]++ // a try that is overwritten counts for nothing
+							in.Row(i)[0]++ // an attempt that is overwritten has no effect
 						}
 					}
 					e.Attend(a, 0, f, in, o)

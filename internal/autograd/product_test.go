@@ -15,12 +15,12 @@ import (
 )
 
 func randomMat(r *rand.Rand, rows, cols int) nn.Mat {
-	m := nn.Mat{Rows: rows, Cols: cols, Stride: cols + r.IntN(5)} // perhaps some columns of a wider one
+	m := nn.Mat{Rows: rows, Cols: cols, Stride: cols + r.IntN(5)} // possibly some columns of a wider matrix
 	m.Data = randomRow(r, rows*m.Stride)
 	return m
 }
 
-// Operands are packed in the memory of the largest: steps over texts of a thousand lengths hold no more than one does.
+// Operands are packed into the memory of the largest one: steps over texts of a thousand lengths hold as much as one.
 func TestProductsHoldOneOperandEach(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
@@ -41,8 +41,8 @@ func TestProductsHoldOneOperandEach(t *testing.T) {
 	}
 }
 
-// The three orientations against sums in f64, of operands rounded to bf16 where products are; and the same bits from
-// any number of workers.
+// The three orientations compared with sums in f64, with operands rounded to bf16 if products round
+// them; and the same bits with any number of workers.
 func TestProducts(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
@@ -69,7 +69,7 @@ func TestProducts(t *testing.T) {
 			left = func(i, j int) float64 { return at(a, j, i) }
 		}
 		start := randomMat(r, n, o)
-		// Before it, one of another shape, whose operands lay in the same memory.
+		// First a product of another shape, whose operands are in the same memory.
 		other := []nn.Mat{randomMat(r, 33, 70), randomMat(r, 90, 33), randomMat(r, 90, 70)}
 		other[2].Data[r.IntN(len(other[2].Data))] = float32(math.NaN())
 		run := func(threads int) nn.Mat {

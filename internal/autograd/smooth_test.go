@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/testing/cases"
 )
 
-// The loss of states near and far from where they should be, and its gradient by what made them.
+// The loss of states near their targets and far from them, and its gradient with respect to the states' source.
 func TestSmoothL1(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))

@@ -11,9 +11,9 @@ import (
 	"github.com/grovellm/grove/internal/testing/cases"
 )
 
-// A product over two matrices side by side, each with its own norm or none, is that over one matrix
-// of both, to the bit; and its gradient goes back to both, though they are overwritten once they
-// are read.
+// A product over two matrices side by side, each with its own norm or none, equals to the bit the
+// product over one matrix that joins them. Its gradient flows to both, although they are
+// overwritten after they are read.
 func TestWith(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))

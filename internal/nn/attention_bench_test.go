@@ -9,8 +9,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// BenchmarkAttend times attention alone in the shape of Qwen3-0.6B: draft trees of 1 and 16 rows over a
-// long text, and a chunk of a prompt. Its throughput is that of reading the text's keys and values.
+// BenchmarkAttend measures only attention, in the shape of Qwen3-0.6B: draft trees of 1 and 16 rows over
+// a long text, and a chunk of a prompt. The throughput is that of reading the text's keys and values.
 func BenchmarkAttend(b *testing.B) {
 	a := &Attention{Heads: 16, KVHeads: 8, Dim: 128}
 	for _, kv := range []KVType{KVF32, KVBF16, KVQ8} {
@@ -29,7 +29,7 @@ func BenchmarkAttend(b *testing.B) {
 	}
 }
 
-// benchmarkAttend times attention of n rows to a cache: a tree, or a chain of many.
+// benchmarkAttend measures attention of n rows to a cache: a tree, or a long chain.
 func benchmarkAttend(b *testing.B, a *Attention, c *Cache, n int) {
 	pool := par.New(0)
 	defer pool.Close()
@@ -80,7 +80,7 @@ func fillCache(c *Cache, n int) {
 	c.CommitAll()
 }
 
-// BenchmarkCommit times the commit of a path of 6 nodes of a tree of 16, in the shape of Qwen3-0.6B.
+// BenchmarkCommit measures committing a path of 6 nodes in a tree of 16, in the shape of Qwen3-0.6B.
 func BenchmarkCommit(b *testing.B) {
 	for _, kv := range []KVType{KVF32, KVBF16, KVQ8} {
 		b.Run(kv.String(), func(b *testing.B) {

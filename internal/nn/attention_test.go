@@ -23,15 +23,15 @@ func randomRow(r *rand.Rand, n int) []float32 {
 }
 
 func randomMat(r *rand.Rand, rows, cols int) Mat {
-	m := Mat{Rows: rows, Cols: cols, Stride: cols + r.IntN(5)} // perhaps some columns of a wider one
+	m := Mat{Rows: rows, Cols: cols, Stride: cols + r.IntN(5)} // possibly some columns of a wider matrix
 	m.Data = randomRow(r, rows*m.Stride)
 	return m
 }
 
 func randomRope(dim int) *Rope { return NewRope(Frequencies(10000, dim, nil), dim%4 == 0) }
 
-// reference computes the last row's attention over a text in f64, from the definition. Queries,
-// keys and values are rounded as the cache rounds.
+// reference computes the last row's attention over a text in f64, by the definition. Queries, keys
+// and values are rounded as in the cache.
 func reference(a *Attention, rows [][]float32, kv KVType) []float32 {
 	d, n := a.Dim, len(rows)
 	if a.Rope != nil {
@@ -99,7 +99,7 @@ func wide(x []float32) []float64 {
 	return y
 }
 
-// drawParts draws what some architectures' attention has.
+// drawParts draws the parts that only some architectures' attention has.
 func drawParts(t *rapid.T, a *Attention) {
 	switch rapid.IntRange(0, 5).Draw(t, "rotation") {
 	case 0:
@@ -108,7 +108,7 @@ func drawParts(t *rapid.T, a *Attention) {
 		a.Rope = NewScaledRope(Frequencies(10000, a.Dim, nil), false, 1.3)
 	}
 	if rapid.Bool().Draw(t, "window") {
-		// a short one excludes ancestors of a tree
+		// a short window excludes ancestors in a tree
 		a.Window = rapid.OneOf(rapid.IntRange(1, 4), rapid.IntRange(1, 90)).Draw(t, "width")
 	}
 	if rapid.IntRange(0, 2).Draw(t, "cap") == 0 {
@@ -147,9 +147,9 @@ func attend(e *Exec, a *Attention, caches []*Cache, trees []*tree.Tree, rows [][
 
 func chain(n int) *tree.Tree { return tree.Chain(make([]int32, n)) }
 
-// Every node of a random tree over a random text, beside another sequence, with keys and values of
-// either type, on any number of workers, at every level and with ranges of any length, gets the
-// bits it would get were its path run row by row; and those are near the definition's.
+// Every node of a random tree over a random text, together with another sequence, with keys and
+// values of either type, any number of workers, every level and ranges of any length, gets the bits
+// that it gets when its path is run row by row. They are close to the definition's numbers.
 func TestAttentionSeesItsPathAlone(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -201,7 +201,7 @@ func TestAttentionSeesItsPathAlone(t *testing.T) {
 		node := r.IntN(nodes)
 		path := tr.Visible(node, nil)
 		if other := r.IntN(nodes); rapid.Bool().Draw(t, "wild") && !slices.Contains(path, int32(other)) {
-			// What another branch came to is nothing to the node.
+			// Another branch's results do not affect the node.
 			values := all[other][(a.Heads+a.KVHeads)*dim:]
 			values[r.IntN(len(values))] = []float32{float32(math.Inf(1)), float32(math.NaN()), math.MaxFloat32}[r.IntN(3)]
 		}
@@ -221,7 +221,7 @@ func TestAttentionSeesItsPathAlone(t *testing.T) {
 		ref, tolerance := reference(a, line, mem.KV), 2e-5
 		switch mem.KV {
 		case KVBF16:
-			tolerance = 4 * 0x1p-8 // weights are rounded as well; a value is hardly more than 4
+			tolerance = 4 * 0x1p-8 // weights are rounded as well; values are rarely above 4
 		case KVQ8:
 			tolerance = 0.05 // and scales of queries are not rounded to f16
 		}
@@ -234,7 +234,7 @@ func TestAttentionSeesItsPathAlone(t *testing.T) {
 			}
 		}
 
-		// Committing the path leaves the cache that running it row by row leaves.
+		// Committing the path leaves the same cache as running it row by row.
 		if err := c.Commit(path); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/testing/cases"
 )
 
-// rowModel is what a cache should hold: one number per committed row.
+// rowModel models the content of a cache: one number per committed row.
 type rowModel struct {
 	c    *Cache
 	rows []float32
@@ -35,7 +35,7 @@ func (m *rowModel) write(n int, next *float32) []float32 {
 	return marks
 }
 
-// held is what a cache of a type holds of a head's row.
+// held returns a head's row as a cache of a type stores it.
 func held(kv KVType, v []float32) []float32 {
 	v = append([]float32(nil), v...)
 	switch kv {
@@ -54,7 +54,7 @@ func held(kv KVType, v []float32) []float32 {
 	return v
 }
 
-// mark is numbers that bf16 holds too: their eight bits are the row's number, spread over a few dimensions.
+// mark returns numbers that bf16 can hold too: their eight bits are the row's number, spread over a few dimensions.
 func mark(x float32, layer, head, kind, dim int) []float32 {
 	v := make([]float32, dim)
 	for d := range v {
@@ -63,7 +63,7 @@ func mark(x float32, layer, head, kind, dim int) []float32 {
 	return v
 }
 
-// keyAt and valueAt are a dimension of what a row of a cache holds.
+// keyAt and valueAt return one dimension of a key or value in a cache's row.
 func keyAt(c *Cache, layer, head, row, d int) float32 {
 	switch c.mem.KV {
 	case KVQ8:
@@ -91,14 +91,14 @@ func valueAt(c *Cache, layer, head, row, d int) float32 {
 	return c.Values(layer, head, row/PageRows)[row%PageRows*c.mem.Dim+d]
 }
 
-// keepRows makes caches keep so many rows before those that the next row sees.
+// keepRows makes caches keep n rows before those that the next row sees.
 func keepRows(n int) (restore func()) {
 	old := keptRows
 	keptRows = n
 	return func() { keptRows = old }
 }
 
-// verify looks at all rows that the next row sees.
+// verify checks all rows that the next row sees.
 func (m *rowModel) verify(t *rapid.T) {
 	if m.c.Len() != len(m.rows) {
 		t.Fatalf("cache has %d rows, want %d", m.c.Len(), len(m.rows))
@@ -124,8 +124,8 @@ func (m *rowModel) verify(t *rapid.T) {
 	}
 }
 
-// Whatever forks, passes, commits and truncations happen, in whatever order, each cache
-// holds the rows it should, of layers with windows those that the next row sees: none sees another's writes.
+// After any sequence of forks, passes, commits and truncations, each cache holds its rows, or in
+// layers with windows those that the next row sees: no cache sees another's writes.
 func TestCacheHoldsItsRows(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		mem := &Pages{
@@ -144,7 +144,7 @@ func TestCacheHoldsItsRows(t *testing.T) {
 			i := rapid.IntRange(0, len(caches)-1).Draw(t, "cache")
 			m := caches[i]
 			switch rapid.IntRange(0, 4).Draw(t, "op") {
-			case 0, 1: // a pass, of which a path is kept
+			case 0, 1: // a pass of which one path is committed
 				n := rapid.IntRange(1, 2*PageRows+3).Draw(t, "rows")
 				marks := m.write(n, &next)
 				var path []int32
@@ -157,7 +157,7 @@ func TestCacheHoldsItsRows(t *testing.T) {
 				if err := m.c.Commit(path); err != nil {
 					t.Fatal(err)
 				}
-			case 2: // a pass given up, then a chain
+			case 2: // an abandoned pass, then a chain
 				m.write(rapid.IntRange(1, 5).Draw(t, "dropped"), &next)
 				m.rows = append(m.rows, m.write(rapid.IntRange(1, 40).Draw(t, "chain"), &next)...)
 				m.c.CommitAll()
@@ -193,8 +193,8 @@ func TestCacheHoldsItsRows(t *testing.T) {
 	})
 }
 
-// A text takes no more memory than TextBytes says, whose part for layers with windows does not grow
-// with it; and the last rows can be truncated.
+// A text takes no more memory than TextBytes says, and the part for layers with windows does not
+// grow with the text. The last rows can be truncated.
 func TestWindowsFreePages(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		mem := &Pages{Layers: 3, Heads: 2, Dim: 4, KV: rapid.SampledFrom([]KVType{KVF32, KVBF16, KVQ8}).Draw(t, "type")}
@@ -224,7 +224,7 @@ func TestWindowsFreePages(t *testing.T) {
 	})
 }
 
-// A row is counted to read, of each layer, the committed rows of the pages in which it sees one.
+// In each layer, a row is counted as reading the committed rows of all pages in which it sees a row.
 func TestReadBytesAreOfThePagesSeen(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		mem := &Pages{Layers: 3, Heads: 2, Dim: 4, KV: rapid.SampledFrom([]KVType{KVF32, KVBF16, KVQ8}).Draw(t, "type")}
@@ -265,7 +265,7 @@ func TestCommitRefusesWhatIsNoPath(t *testing.T) {
 	}
 }
 
-// Pages that keep nothing are prepared once as well: heads without layers ask for their size beside a pass.
+// Pages that store nothing are prepared once too: heads without layers ask for their size during a pass.
 func TestEmptyPagesStayAsTheyAre(t *testing.T) {
 	p := Pages{Layers: 2, Bare: []bool{true, true}}
 	for range 3 {

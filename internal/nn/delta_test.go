@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// randomDelta is a layer with the matrices given by rows, for the plain reference.
+// randomDelta is a layer with its matrices as rows, for the plain reference.
 type randomDelta struct {
 	*DeltaNet
 	hidden                   int
@@ -19,7 +19,7 @@ type randomDelta struct {
 	outLinear                Linear
 }
 
-// randomMatrix is a product and its rows.
+// randomMatrix returns a random product and its rows.
 func randomMatrix(t *testing.T, rng *rand.Rand, out, in int) ([][]float32, Linear) {
 	t.Helper()
 	rows := make([][]float32, out)
@@ -50,7 +50,7 @@ func normalVector(rng *rand.Rand, n int, mean, std float64) []float32 {
 	return v
 }
 
-// multiplyRows is m·x.
+// multiplyRows returns m·x.
 func multiplyRows(m [][]float32, x []float32) []float64 {
 	y := make([]float64, len(m))
 	for i, row := range m {
@@ -61,7 +61,7 @@ func multiplyRows(m [][]float32, x []float32) []float64 {
 	return y
 }
 
-// convolved is the last of inputs, convolved with those before it, and SiLU of that.
+// convolved returns SiLU of the last input, convolved with the inputs before it.
 func (c *Convolution) convolved(inputs [][]float64) []float64 {
 	y := make([]float64, len(c.Taps[0]))
 	for k := range y {
@@ -100,7 +100,7 @@ func newRandomDelta(t *testing.T, rng *rand.Rand, hidden, keyHeads, valueHeads, 
 	return r
 }
 
-// reference computes the layer for a text, step by step in float64, as the paper has it.
+// reference computes the layer for a text, step by step in float64, as in the paper.
 func (r *randomDelta) reference(text [][]float32) (out [][]float64) {
 	d := r.DeltaNet
 	unit := func(x []float64, scale float64) []float64 {
@@ -175,8 +175,8 @@ type referenced interface {
 	reference(text [][]float32) [][]float64
 }
 
-// checkAlongTrees checks that the rows of trees over texts of several pages are those of the recurrence along each
-// path, and the same to the bit as the path's rows one by one.
+// checkAlongTrees checks that the rows of trees over texts of several pages follow the recurrence
+// along each path, and equal to the bit the path's rows computed one by one.
 func checkAlongTrees(t *testing.T, rng *rand.Rand, r referenced, out Linear, hidden int) {
 	t.Helper()
 	pool := par.New(2)

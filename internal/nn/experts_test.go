@@ -41,8 +41,8 @@ func randomExperts(t *rapid.T, r *rand.Rand, typ gemm.Type) (b Block, hidden int
 	return Block{MLPNorm: Norm{Weight: randomRow(r, hidden), Eps: 1e-5}, Experts: x}, hidden
 }
 
-// rowByExperts makes of a row of x what its experts do one after another, as layers without experts.
-// It returns which they are.
+// rowByExperts applies a row's experts to the row of x one after another, as layers without
+// experts. It returns which experts they are.
 func rowByExperts(e *Exec, b *Block, x Mat) []int {
 	h := b.Experts
 	scores := NewMat(1, len(h.MLPs))
@@ -100,8 +100,8 @@ func rowByExperts(e *Exec, b *Block, x Mat) []int {
 	return order
 }
 
-// The rows of a layer with experts are, to the bit, what the experts of each make of it alone, for any
-// number of rows and workers. Each expert that a row chose is read once.
+// A layer with experts gives every row, to the bit, what the row's experts compute for it alone,
+// for any number of rows and workers. Each expert that a row chose is read once.
 func TestExpertsAreTheirMLPs(t *testing.T) {
 	pools := []*par.Pool{par.New(1), par.New(3)}
 	defer pools[0].Close()
@@ -112,7 +112,7 @@ func TestExpertsAreTheirMLPs(t *testing.T) {
 		e := NewExec(rapid.SampledFrom(pools).Draw(t, "pool"))
 		defer UseStrips(rapid.Bool().Draw(t, "strips"))()
 		var m BlockBuffers
-		for range 2 { // buffers are used again
+		for range 2 { // the second time reuses buffers
 			x := randomMat(r, rapid.IntRange(1, 40).Draw(t, "rows"), hidden)
 			want := NewMat(x.Rows, x.Cols)
 			read := e.ExpertsRead()

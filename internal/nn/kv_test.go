@@ -31,7 +31,7 @@ func TestKVType(t *testing.T) {
 	}
 }
 
-// A row of bf16 takes half the memory of one of f32, where panels are full, and one of Q8_0 34 bytes for 32 numbers.
+// If panels are full, a bf16 row takes half the memory of an f32 row, and a Q8_0 row takes 34 bytes for 32 numbers.
 func TestRowBytes(t *testing.T) {
 	for _, dim := range []int{32, 64, 128} {
 		f := Pages{Layers: 3, Heads: 2, Dim: dim}

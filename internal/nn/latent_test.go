@@ -11,8 +11,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Attention to latent vectors is attention whose values repeat the first dimensions of keys, to the bit, whatever
-// pages hold.
+// Attention to latent vectors equals, to the bit, attention whose values repeat the first
+// dimensions of keys, whatever the pages hold.
 func TestLatentAttention(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -46,7 +46,7 @@ func TestLatentAttention(t *testing.T) {
 			f.Add(caches[i], text, 0)
 			width := rank
 			if i == 1 {
-				for row := range rows { // queries and keys as the first made them
+				for row := range rows { // queries and keys as the first one computed them
 					copy(both.Row(row), qkv.Row(row))
 					copy(both.Row(row)[(heads+1)*dim:], qkv.Row(row)[heads*dim:])
 				}

@@ -13,11 +13,11 @@ import (
 	"github.com/grovellm/grove/internal/testing/cases"
 )
 
-// drawRecurrence draws rows in the order of their steps, each after a row of the step before or
-// after one that is carried in.
+// drawRecurrence draws rows in the order of their steps; each continues from a row of the previous
+// step or from one that is carried in.
 func drawRecurrence(t *rapid.T) (r Recurrence, n int) {
 	r.Carried = rapid.IntRange(1, 4).Draw(t, "carried")
-	first, before := 0, r.Carried // of the rows of the step before
+	first, before := 0, r.Carried // bounds of the previous step's rows
 	for range rapid.IntRange(1, 5).Draw(t, "steps") {
 		for range rapid.IntRange(1, 6).Draw(t, "rows") {
 			r.Before = append(r.Before, int32(rapid.IntRange(first, before-1).Draw(t, "before")))
@@ -28,7 +28,7 @@ func drawRecurrence(t *rapid.T) (r Recurrence, n int) {
 	return r, len(r.Before)
 }
 
-// lstmRow is a row by the definition, in f64.
+// lstmRow computes a row by the definition, in f64.
 func lstmRow(row func(w *gemm.Matrix, i int) []float32, l *LSTM, x, h, c []float32) (state, cell []float32) {
 	n := l.In.W.Out() / 4
 	gate := func(i int) float64 {
@@ -58,8 +58,8 @@ func lstmRow(row func(w *gemm.Matrix, i int) []float32, l *LSTM, x, h, c []float
 	return state, cell
 }
 
-// A layer over rows that begin with zeros and over rows that go on from one another computes what the
-// definition says.
+// A layer computes the definition, over rows that start from zeros and over rows that
+// continue from one another.
 func TestLSTM(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 9))
@@ -100,8 +100,8 @@ func TestLSTM(t *testing.T) {
 	})
 }
 
-// A row's bits are the same in a pass of its own and among others, on any number of threads and at
-// every level of the kernels.
+// A row's bits are the same in its own pass and among other rows, on any number of
+// threads and at every kernel level.
 func TestLSTMSameBits(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 10))

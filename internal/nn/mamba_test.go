@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// randomMamba is a layer with the matrices given by rows, for the plain reference.
+// randomMamba is a layer with its matrices as rows, for the plain reference.
 type randomMamba struct {
 	*Mamba
 	in, out   [][]float32
@@ -30,7 +30,7 @@ func newRandomMamba(t *testing.T, rng *rand.Rand, hidden, groups, heads, dim, st
 	return r
 }
 
-// reference computes the layer for a text, step by step in float64, as the paper has it.
+// reference computes the layer for a text, step by step in float64, as in the paper.
 func (r *randomMamba) reference(text [][]float32) (out [][]float64) {
 	d := r.Mamba
 	states := make([][]float64, d.Heads) // HeadDim × StateDim

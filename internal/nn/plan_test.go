@@ -14,7 +14,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// randomHead is a product of random weights.
+// randomHead returns a product with random weights.
 func randomHead(r *rand.Rand, t gemm.Type, out, in int, bias bool) *Linear {
 	types := map[gemm.Type]tensor.Type{gemm.F32: tensor.F32, gemm.F16: tensor.F16, gemm.BF16: tensor.BF16,
 		gemm.Q8_0: tensor.Q8_0}
@@ -40,7 +40,7 @@ func randomHead(r *rand.Rand, t gemm.Type, out, in int, bias bool) *Linear {
 	return h
 }
 
-// randomBlock is a layer whose heads are whole panels or not, and its hidden size.
+// randomBlock returns a layer, whose heads may or may not be whole panels, and its hidden size.
 func randomBlock(t *rapid.T, r *rand.Rand, typ gemm.Type) (b Block, hidden int) {
 	hidden = 32 * rapid.IntRange(1, 5).Draw(t, "hidden")
 	a := Attention{KVHeads: rapid.IntRange(1, 3).Draw(t, "kv heads"),
@@ -72,7 +72,7 @@ func randomBlock(t *rapid.T, r *rand.Rand, typ gemm.Type) (b Block, hidden int) 
 	return b, hidden
 }
 
-// byOperations is a layer one operation after another.
+// byOperations runs a layer one operation after another.
 func byOperations(e *Exec, b *Block, layer int, f *Forest, x Mat) {
 	n := x.Rows
 	qkv, at := NewMat(n, b.Attn.QKVCols()), 0
@@ -103,8 +103,8 @@ func byOperations(e *Exec, b *Block, layer int, f *Forest, x Mat) {
 	e.Add(x, down)
 }
 
-// Layers planned together compute what their operations do one after another, to the bit, for any
-// number of rows and workers.
+// Layers planned together compute, to the bit, what their operations compute one after another, for
+// any number of rows and workers.
 func TestLayersAreTheirOperations(t *testing.T) {
 	pools := []*par.Pool{par.New(1), par.New(3), par.New(4)}
 	defer func() {
@@ -167,8 +167,8 @@ func TestLayersAreTheirOperations(t *testing.T) {
 	})
 }
 
-// Rows that are asked for again are made anew: a worker that keeps its own does not take them for
-// those of the next product.
+// Rows that are requested again are computed again: a worker that keeps its own rows does not
+// mistake them for those of the next product.
 func TestProductsTogetherReadTheirOwnRows(t *testing.T) {
 	pool := par.New(4)
 	defer pool.Close()
@@ -203,8 +203,8 @@ func TestProductsTogetherReadTheirOwnRows(t *testing.T) {
 	})
 }
 
-// Of a small network every layer is one strip from attention to attention; of a large one, or with
-// fewer rows than workers, or of training, none is.
+// In a small network every layer is one strip from attention to attention. In a large network, with
+// fewer rows than workers, or in training, no layer is.
 func TestStrips(t *testing.T) {
 	pool := par.New(3)
 	defer pool.Close()
@@ -268,7 +268,7 @@ func TestStrips(t *testing.T) {
 	}
 }
 
-// Shares are even where they can be: of 18 panels that two workers multiply, none is the busier.
+// Shares are even if possible: when two workers multiply 18 panels, neither is busier.
 func TestTaskPanels(t *testing.T) {
 	if got := taskPanels(18, 18*30<<10, 8, 2); longestShare(18, got, 2) != 9 {
 		t.Errorf("18 panels, 2 workers: tasks of %d, so that one multiplies %d", got, longestShare(18, got, 2))
@@ -283,7 +283,7 @@ func TestTaskPanels(t *testing.T) {
 	})
 }
 
-// Blocks are as large as may be, but where smaller ones give the busiest worker less to do.
+// Blocks are as large as possible, unless smaller ones give the busiest worker less to do.
 func TestBlockRows(t *testing.T) {
 	for _, c := range []struct{ rows, heads, threads, most, want int }{
 		{1, 3, 2, 21, 1}, {4, 3, 2, 21, 4}, {8, 3, 2, 21, 4}, {16, 3, 2, 21, 8}, {8, 8, 2, 64, 8}, {8, 8, 16, 64, 4},

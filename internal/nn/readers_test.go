@@ -11,8 +11,8 @@ import (
 	"github.com/grovellm/grove/internal/testing/cases"
 )
 
-// Readers see the committed rows, or the last of them that a window has, and nothing that is
-// pending; they leave the cache as it is, and are the same beside others.
+// Readers see the committed rows, or the last ones that a window covers, and nothing pending. They
+// leave the cache unchanged, and give the same results next to others.
 func TestReaders(t *testing.T) {
 	pool := par.New(2)
 	defer pool.Close()
@@ -37,7 +37,7 @@ func TestReaders(t *testing.T) {
 			x.Reserve(0, n+pending)
 			e.Attend(&own, 0, &f, rows, NewMat(n+pending, heads*dim))
 			x.keepRows(n)
-			if pending > 0 { // rows that a pass left
+			if pending > 0 { // rows left by a pass
 				x.Reserve(0, pending)
 			}
 		}

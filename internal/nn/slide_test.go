@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/internal/testing/cases"
 )
 
-// A cache that slid holds the rows that are left: those behind the dropped ones as they were, and
-// the first ones with keys of positions right before them. A fork holds what it held.
+// A cache that slid holds the remaining rows: those after the dropped ones unchanged, and the first
+// ones with keys for the positions right before them. A fork still holds its own rows.
 func TestSlide(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		mem := &Pages{
@@ -47,7 +47,7 @@ func TestSlide(t *testing.T) {
 		positions := n / rapid.IntRange(1, 3).Draw(t, "rows of a token")
 		c := mem.NewCache()
 		c.Reserve(0, rows+3)
-		plain := make([][]float32, rows) // keys before their rotation, of a layer and head that the row's number chooses
+		plain := make([][]float32, rows) // keys before rotation, for a layer and head chosen by the row's number
 		rotated := func(row, position int) []float32 {
 			key := append([]float32(nil), plain[row]...)
 			view := ropes[row%2].view() // the row's layer

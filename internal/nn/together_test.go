@@ -13,8 +13,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Layers with windows of any length, planned together, attend as each does alone, to the bit: for
-// texts of any length, by any number of workers. A layer that is planned later may see less of a
+// Layers with windows of any length, planned together, attend to the bit as each does alone, for
+// texts of any length and any number of workers. A layer that is planned later may see less of a
 // text than one before it, or more.
 func TestLayersWithWindowsTogether(t *testing.T) {
 	pools := []*par.Pool{par.New(2), par.New(3), par.New(4)}
@@ -29,7 +29,7 @@ func TestLayersWithWindowsTogether(t *testing.T) {
 		heads, dim := rapid.IntRange(1, 3).Draw(t, "kv heads"), 16
 		windows := make([]int, 2+r.IntN(5))
 		for i := range windows {
-			windows[i] = max(0, r.IntN(900)-300) // 0, none, for a third of them
+			windows[i] = max(0, r.IntN(900)-300) // a third of them have 0, which is none
 		}
 		pages := &Pages{Layers: len(windows), Heads: heads, Dim: dim,
 			KV: rapid.SampledFrom([]KVType{KVF32, KVBF16, KVQ8}).Draw(t, "kv")}
@@ -79,8 +79,8 @@ func TestLayersWithWindowsTogether(t *testing.T) {
 	})
 }
 
-// Sequences that begin alike in memory read that beginning together, and each attends as it does alone, to the bit:
-// whatever their order, their trees, the type of keys and values, the number of workers, and infinities in them.
+// Sequences that share their beginning in memory read it together, and each attends to the bit as it does alone:
+// whatever their order, their trees, the type of keys and values, the number of workers, and infinities among them.
 func TestSequencesThatBeginAlike(t *testing.T) {
 	pools := []*par.Pool{par.New(1), par.New(2), par.New(3)}
 	defer func() {
@@ -131,7 +131,7 @@ func TestSequencesThatBeginAlike(t *testing.T) {
 			}
 		}()
 		extend(caches[0], 1+r.IntN(300))
-		for range r.IntN(9) { // each goes on from a part of another, or from nothing
+		for range r.IntN(9) { // each continues a part of another, or starts from nothing
 			c := caches[r.IntN(len(caches))].Fork()
 			caches = append(caches, c)
 			if n := r.IntN(c.Len() + 1); r.IntN(3) == 0 && c.Reach(n) == n {
@@ -197,5 +197,5 @@ func TestSequencesThatBeginAlike(t *testing.T) {
 	}
 }
 
-// sameNumber is equality, of NaNs too.
+// sameNumber reports whether numbers are equal; NaNs equal each other.
 func sameNumber(a, b float32) bool { return a == b || a != a && b != b }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The activation is its definition in f64, to rounding.
+// The activation equals its definition in f64, up to rounding.
 func TestXIELU(t *testing.T) {
 	a := NewXIELU(0.4, -0.9, 0.5, -1e-6)
 	p, n := math.Log1p(math.Exp(0.4)), 0.5+math.Log1p(math.Exp(-0.9))
