@@ -41,7 +41,7 @@ func TestAnthropic(t *testing.T) {
 	}
 }
 
-// A turn of several parts is read as the messages that it stands for, wherever results of tools are among them.
+// A turn of several parts is read as the messages that it stands for, wherever tool results are among them.
 func TestAnthropicParts(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	count := func(messages []any) any {

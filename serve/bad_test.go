@@ -12,7 +12,7 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// What cannot be done is refused in OpenAI's form, with the field that is wrong.
+// Requests that cannot be honoured are refused in OpenAI's form, with the wrong field.
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil, serve.Options{Limits: serve.Limits{Body: 1000}})
@@ -160,8 +160,8 @@ func containsAny(text, words string) bool {
 	return false
 }
 
-// A prompt that does not fit into the context is refused in the words of each protocol, with the
-// tokens that it has and the most that there may be: clients find both in them, and shorten it.
+// A prompt that does not fit into the context is refused in each protocol's words, with the number
+// of its tokens and the limit: clients find both in the message, and shorten the prompt.
 func TestContextFull(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 32), serve.Options{})
 	long := strings.Repeat("abc def ", 40)
@@ -199,7 +199,7 @@ func TestContextFull(t *testing.T) {
 	}
 }
 
-// Paths and methods that are none have answers in the same form.
+// Unknown paths and methods have answers in the same form.
 func TestNotFound(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	for _, c := range []struct {

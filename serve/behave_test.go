@@ -15,7 +15,7 @@ import (
 // endless asks for a stream that does not end within a test.
 const endless = `{"prompt":"x","max_tokens":100000,"ignore_eos":true,"stream":true,"drafter":"plain"}`
 
-// until waits for a condition, which is to come true soon.
+// until waits for a condition that should become true soon.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
@@ -25,7 +25,7 @@ func until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// A list of keys that is empty, as a program may have read one, lets nobody in.
+// An empty list of keys, as a program may have read it from a file, lets nobody in.
 func TestEmptyKeys(t *testing.T) {
 	s := start(t, nil, serve.Options{Keys: []string{}})
 	for path, want := range map[string]int{"/v1/models": 401, "/health": 200} {
@@ -70,7 +70,7 @@ func TestKeys(t *testing.T) {
 	if log := s.log.String(); !strings.Contains(log, "tenant=key-f397f260") || strings.Contains(log, "second-key") {
 		t.Error(log)
 	}
-	s = start(t, nil, serve.Options{Keys: []string{""}}) // an empty key is none
+	s = start(t, nil, serve.Options{Keys: []string{""}}) // an empty key is not a key
 	if status, _, text := s.send("GET", "/v1/models", ""); status != 401 {
 		t.Errorf("status %d: %s", status, text)
 	}

@@ -102,8 +102,8 @@ func TestUnreadBody(t *testing.T) {
 	}
 }
 
-// impatient is a connection with a client that sends no more: once something was read, deadlines of reading
-// have come as soon as they are set.
+// impatient is a connection with a client that sends nothing more: once something was read, read
+// deadlines expire as soon as they are set.
 type impatient struct {
 	net.Conn
 	heard atomic.Bool
@@ -127,7 +127,7 @@ func (c *impatient) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// A client that sends a body which cannot be read, and listens, is told so in the API's form.
+// A client that sends an unreadable body, and listens, gets an error in the API's form.
 func TestUnreadableBody(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 256), serve.Options{})
 	for _, c := range []struct{ path, body string }{
@@ -174,7 +174,7 @@ func TestMaxTime(t *testing.T) {
 		status, _, text := s.send("POST", "/v1/completions", body, headers...)
 		events := strings.Split(strings.TrimSpace(text), "\n\n")
 		last, isEvent := strings.CutPrefix(events[len(events)-1], "data: ")
-		want := 504 // also of a stream that had sent nothing yet
+		want := 504 // also for a stream that has sent nothing yet
 		if isEvent {
 			want = 200
 		}
@@ -191,7 +191,7 @@ func TestMaxTime(t *testing.T) {
 	check(endless, "X-Request-Timeout", "1e300", "X-Envoy-Expected-Rq-Timeout-Ms", "100")
 }
 
-// A request that would still wait when its time is over is refused at once, and told to come again.
+// A request that would still be waiting at its deadline is refused at once, and told to retry.
 func TestLateRequests(t *testing.T) {
 	m := tinyWith(t, "tiny-qwen3", 1<<17, grove.Options{Threads: 1, Parallel: 1})
 	s := start(t, m, serve.Options{})
@@ -216,8 +216,8 @@ func TestLateRequests(t *testing.T) {
 	}
 }
 
-// pipes is a listener whose connections hold no byte: a client that does not read blocks the
-// server's writing.
+// pipes is a listener whose connections have no buffers: a client that does not read
+// blocks the server's writes.
 type pipes struct {
 	next   chan net.Conn
 	closed chan struct{}
@@ -258,7 +258,7 @@ func (s *server) serving(ctx context.Context, drain time.Duration) (*pipes, <-ch
 	return p, ended
 }
 
-// A client that does not read delays nobody, and is given up.
+// A client that does not read delays nobody, and is dropped.
 func TestSlowClient(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{Limits: serve.Limits{Write: 200 * time.Millisecond}})
 	ctx, cancel := context.WithCancel(ctx)
@@ -291,7 +291,7 @@ func TestSilentStream(t *testing.T) {
 	h.EnableHTTP2 = true
 	h.StartTLS()
 	t.Cleanup(h.Close)
-	long, _ := json.Marshal(slices.Repeat([]int{1, 2, 3, 4}, 1000)) // which takes longer to read
+	long, _ := json.Marshal(slices.Repeat([]int{1, 2, 3, 4}, 1000)) // it takes longer to read
 	began := time.Now()
 	answer, err := h.Client().Post(h.URL+"/v1/completions", "application/json", strings.NewReader(
 		`{"prompt":[[1],`+string(long)+`],"max_tokens":2,"ignore_eos":true,"stream":true,"drafter":"plain"}`))
@@ -376,7 +376,7 @@ func TestModelAfterServe(t *testing.T) {
 	}
 }
 
-// Where the queue is full a request is refused, and told to come again.
+// If the queue is full, a request is refused, and told to retry.
 func TestFullQueue(t *testing.T) {
 	m := tinyWith(t, "tiny-qwen3", 1<<17, grove.Options{Threads: 1, Parallel: 1, Queue: 1})
 	s := start(t, m, serve.Options{})

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// allocated is how many bytes f allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) int64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -20,13 +20,13 @@ func allocated(f func()) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc)
 }
 
-// filled is a list of as many items as make some bytes.
+// filled returns a list with enough items to have size bytes.
 func filled(item string, size int) string {
 	return "[" + strings.Repeat(item+",", size/(len(item)+1)) + item + "]"
 }
 
-// A body takes memory in proportion to its bytes, whichever of its lists are long: an error names the first that has
-// too much.
+// A body takes memory in proportion to its bytes, whichever of its lists are long: an error names
+// the first list that is too long.
 func TestListsAreBounded(t *testing.T) {
 	const size = 2 << 20
 	for _, c := range []struct {
@@ -88,7 +88,7 @@ func TestListEndsAtItsError(t *testing.T) {
 	}
 }
 
-// Items that a request continues from count as its own do.
+// Items that a request continues from count like its own.
 func TestStoredItemsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newResponseStore(10, 1<<30)
@@ -145,7 +145,7 @@ func TestStoredItemsHaveBytes(t *testing.T) {
 	}
 }
 
-// What the assistant said in many parts is put together once, not at each part.
+// The parts of an assistant's message are joined once, not at each part.
 func TestPartsAreJoinedOnce(t *testing.T) {
 	const parts, size = 4000, 1000
 	for _, what := range []string{"content", "reasoning"} {
@@ -174,7 +174,7 @@ func TestPartsAreJoinedOnce(t *testing.T) {
 	}
 }
 
-// A namespace that is named often is allowed once.
+// A namespace that is named several times is allowed once.
 func TestAllowedNamespaces(t *testing.T) {
 	v := toolset{offered: map[string]offered{}}
 	for i := range 100 {

@@ -19,7 +19,7 @@ func TestDeployedMetrics(t *testing.T) {
 		s.send("POST", "/v1/completions", `{"prompt":"x x x x x x","max_tokens":20,"temperature":0,"drafter":"lookup"}`)
 	}
 	_, _, metrics := s.send("GET", "/metrics", "")
-	labels := map[string]string{} // of each metric, as one text
+	labels := map[string]string{} // by metric, as one text
 	for _, line := range regexp.MustCompile(`(?m)^(grove_[a-z_]+)(\{[^}]*\})?`).FindAllStringSubmatch(metrics, -1) {
 		labels[line[1]] += line[2] + `instance="" job=""`
 	}
@@ -71,8 +71,8 @@ func TestLongTimes(t *testing.T) {
 	}
 }
 
-// In a rolling update a server gets requests until the service knows that it ends, and refuses none of them; then it
-// has the time that draining takes by default.
+// In a rolling update a server gets requests until the service knows that it is stopping, and
+// refuses none of them; then it has the time that draining takes by default.
 func TestRollingUpdate(t *testing.T) {
 	number := func(file, pattern string) (n int) {
 		data, err := os.ReadFile(file)
@@ -112,7 +112,7 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
-// An image begins with no file at all. Without certificates of authorities grove pull and --allow-pull cannot fetch.
+// Images start without any files. Without certificates of authorities grove pull and --allow-pull cannot fetch.
 func TestImagesTrustAuthorities(t *testing.T) {
 	for _, file := range []string{"../deploy/Containerfile", "../deploy/Containerfile.release"} {
 		data, err := os.ReadFile(file)

@@ -12,12 +12,12 @@ type dialect struct {
 	path   string
 	body   func(q *question) map[string]any
 	whole  func(a map[string]any) answer
-	stream func(t testing.TB, text string) map[string]any // put together
+	stream func(t testing.TB, text string) map[string]any // joins a stream's events to an answer
 	param  map[string]string                              // names of fields other than OpenAI's
 	fault  func(a map[string]any) string
 }
 
-// question is a request that all dialects can say.
+// question is a request that all dialects can express.
 type question struct {
 	turns       []turn
 	tools       bool
@@ -26,15 +26,15 @@ type question struct {
 	schema      string
 	stops       []string
 	max         int
-	budget      int // of reasoning; 0: none is given
+	budget      int // of reasoning; 0: not given
 	temperature float64
 	seed        int
 }
 
-// turn is a message; with the role call it is a call by the assistant, with the role result the call's result.
+// turn is a message. With the role call it is a call by the assistant, with the role result the call's result.
 type turn struct{ role, text string }
 
-// answer is the answer, in OpenAI's words.
+// answer is the answer, in OpenAI's terms.
 type answer struct {
 	text, reasoning, finish string
 	calls                   []string
@@ -228,7 +228,7 @@ var anthropicDialect = dialect{
 var anthropicWords = map[string]string{"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length",
 	"model_context_window_exceeded": "length", "tool_use": "tool_calls"}
 
-// namedEvents are the events of a stream whose names are their types.
+// namedEvents returns the events of a stream whose names are their types.
 func namedEvents(t testing.TB, text string) (list []map[string]any) {
 	for event := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n\n") {
 		name, data, _ := strings.Cut(event, "\n")

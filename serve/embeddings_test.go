@@ -22,8 +22,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Texts have the embeddings that each has alone, as numbers and as base64, as text and as tokens,
-// in both protocols. A cut embedding has the direction of the whole.
+// Texts have the same embeddings as each has alone, as numbers and as base64, as text and as
+// tokens, in both protocols. A truncated embedding has the direction of the whole.
 func TestEmbeddings(t *testing.T) {
 	m := tiny(t, "tiny-qwen3", 64)
 	s := start(t, m, serve.Options{})
@@ -185,8 +185,8 @@ func TestEmbedCutText(t *testing.T) {
 	}
 }
 
-// The text of a gap equals that of the prompt of tokens which marks the gap, under the names of all
-// protocols.
+// The text for a gap equals the answer to the prompt of tokens that marks the gap, under
+// the names of all protocols.
 func TestInfill(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	m, _ := embedded()

@@ -41,7 +41,7 @@ func TestArgumentsCutShort(t *testing.T) {
 	})
 }
 
-// begins reports whether a value is another one that was cut.
+// begins reports whether a value is another one, cut short.
 func begins(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:

@@ -8,8 +8,8 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// Without keys, requests name an address, a name of the loopback address, or a host that the server
-// was told, and so do their origins: a name that a web page had lead to this machine is none.
+// Without keys, requests and their origins must name an address, a name of the loopback address, or a
+// host that the server was given: a name that a web page has pointed at this machine is none of these.
 func TestHosts(t *testing.T) {
 	good := []string{"", "127.0.0.1", "localhost", "LocalHost.", "model.localhost", "[::1]", "192.168.1.5",
 		"told.example", "a.below.example"}

@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/grammar"
 )
 
-// watched is a context that does something when it is asked for its end.
+// watched is a context that does something when it is asked whether it has ended.
 type watched struct {
 	context.Context
 	do func()
@@ -42,7 +42,7 @@ func TestRelaxationsOfOthers(t *testing.T) {
 	if err != nil || asked == 0 || work == grammar.MostWork {
 		t.Errorf("asked %d times, work left %d, %v", asked, work, err)
 	}
-	for left := range 4 { // as much work as that many schemas take, minus one
+	for left := range 4 { // the work that this many schemas take, minus one
 		var answers [2][]grammar.Relaxed
 		for again := range answers {
 			one := grammar.MostWork - work

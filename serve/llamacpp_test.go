@@ -96,7 +96,7 @@ func TestLlamaCompletion(t *testing.T) {
 	}
 }
 
-// llama.cpp's name of the most tokens counts before OpenAI's in the endpoints of both.
+// llama.cpp's name for the limit of tokens has precedence over OpenAI's in the endpoints of both.
 func TestNPredict(t *testing.T) {
 	s := start(t, tinyWith(t, "tiny-qwen3", 256, grove.Options{Threads: 1, ChatTemplate: turnsTemplate}), serve.Options{})
 	for path, field := range map[string]string{"/v1/completions": `"prompt":"x"`,

@@ -27,7 +27,7 @@ var (
 	roles = []string{"user", "assistant", "tool", "system", "function"}
 )
 
-// secretForms are JSON values with the secret at all places of a type, and at places that it does not have.
+// secretForms returns JSON values with the secret at all places of a type, and at places that it does not have.
 func secretForms(t reflect.Type, depth int, rng *rand.Rand) []string {
 	list := []string{`"` + secret + `"`, `"(` + secret + `["`, `"lookup:` + secret + `=1"`,
 		`"{\"type\":\"` + secret + `\"}"`,
@@ -63,7 +63,7 @@ func secretForms(t reflect.Type, depth int, rng *rand.Rand) []string {
 	return list
 }
 
-// rightFields are fields of an object that are right.
+// rightFields returns valid fields of an object.
 func rightFields(fields []reflect.StructField, rng *rand.Rand) (text string) {
 	for _, f := range fields {
 		name := f.Tag.Get("json")
@@ -83,8 +83,8 @@ func rightFields(fields []reflect.StructField, rng *rand.Rand) (text string) {
 	return text
 }
 
-// Nothing of a body is in the log, whatever is wrong with it, unless it is asked for: not in the protocols' fields,
-// whatever type the value has, nor in errors of JSON's syntax. What the answer quotes it quotes.
+// Nothing of a body is in the log, whatever is wrong with it, unless logging prompts is on: neither in the
+// protocols' fields, whatever type the value has, nor in errors of JSON's syntax. Answers may quote the body.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	const template = "<tool_call>{{ tools | tojson }}{% for m in messages %}{{ m.role }}{{ m.content }}" +

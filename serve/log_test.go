@@ -20,7 +20,7 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// endlessOf are bodies, of all protocols, of requests that do not end within a test.
+// endlessOf has bodies in all protocols, of requests that do not end within a test.
 var endlessOf = map[string]map[string]any{
 	"/v1/completions":      {"prompt": "x", "n": 3},
 	"/v1/chat/completions": {"messages": []any{map[string]any{"role": "user", "content": "x"}}, "n": 2},
@@ -31,7 +31,7 @@ var endlessOf = map[string]map[string]any{
 	"/completion":          {"prompt": "x"},
 }
 
-// figureIn is a figure of a line of the log; -1: it has none.
+// figureIn returns a figure of a log line, or -1 if it has none.
 func figureIn(line, name string) int {
 	found := regexp.MustCompile(` ` + name + `=([0-9]+)`).FindStringSubmatch(line)
 	if found == nil {
@@ -93,7 +93,7 @@ func TestLogOfEnds(t *testing.T) {
 				n, _ := fields["n"].(int)
 				logged := figureIn(line, "tokens")
 				least := 1
-				if status == 504 { // which may come before the first token
+				if status == 504 { // it may come before the first token
 					least = 0
 				}
 				if logged < least || logged > generated || logged < generated-max(n, 1) { // a last step may be under way
@@ -138,7 +138,7 @@ func init() {
 		New: func(string, draft.Target) (draft.Drafter, error) { return failing{}, nil }})
 }
 
-// The fault of the server that ends a stream is in the log and in the status there.
+// If a fault of the server ends a stream, the log has the fault and its status.
 func TestLogOfFailedStream(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 1<<12), serve.Options{})
 	for path, fields := range endlessOf {
@@ -160,7 +160,7 @@ func TestLogOfFailedStream(t *testing.T) {
 	}
 }
 
-// So is a model whose fetching fails once its answer has begun.
+// So does it if fetching a model fails once its answer has begun.
 func TestLogOfFailedPull(t *testing.T) {
 	s := start(t, nil, serve.Options{
 		Pull: func(_ context.Context, _ string, progress func(string, int64, int64)) (serve.Source, error) {
@@ -190,7 +190,7 @@ func (e *exhausted) Accept() (net.Conn, error) {
 	return e.Listener.Accept()
 }
 
-// That no connection can be accepted is a warning, once and not each time. What clients do is none.
+// If connections cannot be accepted, there is one warning, not one each time. Clients' behaviour causes none.
 func TestLogOfListener(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 256), serve.Options{})
 	l, err := net.Listen("tcp", "localhost:0")
@@ -213,7 +213,7 @@ func TestLogOfListener(t *testing.T) {
 	}
 }
 
-// An answer that came to its end has the figures that its usage has, choices and prompts together.
+// The log of a completed answer has the figures of its usage, for choices and prompts together.
 func TestLogOfUsage(t *testing.T) {
 	for _, fields := range []map[string]any{
 		{"prompt": []any{"x", "y z"}, "n": 3, "max_tokens": 7, "ignore_eos": true},

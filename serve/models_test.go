@@ -169,7 +169,7 @@ func TestManyModels(t *testing.T) {
 					switch {
 					case code == "" && text == want[body] && fits:
 					case code == "out_of_memory" && memory > 0 && (!fits || len(clients) > 1):
-					case code == "queue_full" && waiting > 0 && 2*len(clients) > waiting: // of each one that left may wait still
+					case code == "queue_full" && waiting > 0 && 2*len(clients) > waiting: // clients that left may still wait
 					case code == "load_failed" && f.fails.Load() > 0:
 					default:
 						t.Errorf("%s of %d bytes: %q, %q, want %q; %d bytes of memory", body, sizes[model], text, code, want[body], memory)
@@ -186,16 +186,16 @@ func TestManyModels(t *testing.T) {
 		close(done)
 		watching.Wait()
 		s.CloseModels()
-		// one was being loaded, perhaps
+		// one may have been loading
 		until(t, "all models are unloaded", func() bool { used, _ := s.Accounts(); return used == 0 })
-		// of the HTTP server
+		// the HTTP server has some
 		until(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+3 })
 	})
 	until(t, "all models are garbage", func() bool { runtime.GC(); return f.live.Load() == 0 })
 }
 
-// A single model is loaded at the start, whatever name requests give it; of several models none is
-// until a request names it. The list says which are loaded, and what is known about them.
+// A single model is loaded at the start, whatever name requests give it; of several models, each is
+// loaded when a request names it. The list says which are loaded, and what is known about them.
 func TestModelList(t *testing.T) {
 	f := newShelf(t, 3)
 	sources := f.sources(1, 1, 1)
@@ -405,7 +405,7 @@ func TestWaiting(t *testing.T) {
 	until(t, "all models are garbage", func() bool { runtime.GC(); return f.live.Load() == 0 })
 }
 
-// A load that panics is one that fails, only for its own requests.
+// A load that panics counts as one that fails, and affects only its own requests.
 func TestLoadPanics(t *testing.T) {
 	f := newShelf(t, 3)
 	list := f.sources(1, 1, 1)
@@ -426,8 +426,8 @@ func TestLoadPanics(t *testing.T) {
 	}
 }
 
-// Another list of sources replaces one, even while requests run: these end with their models, which
-// are then closed, and no others continue.
+// A new list of sources replaces the old one even while requests run: these finish on their models,
+// which are then closed, and no others continue.
 func TestAnotherListOfSources(t *testing.T) {
 	f := newShelf(t, 2)
 	s := startMany(t, serve.Options{KeepAlive: -1}, f.sources(1, 1))
@@ -468,7 +468,7 @@ func TestAnotherListOfSources(t *testing.T) {
 	}
 }
 
-// Limits below 0 are refused, and not found by requests.
+// Limits below 0 are refused at the start, not when requests come.
 func TestLimitsBelowZero(t *testing.T) {
 	for field, l := range map[string]serve.Limits{"Ping": {Ping: -1}, "Stored": {Stored: -1}, "Write": {Write: -time.Second}} {
 		if _, err := serve.New(serve.Options{Limits: l}); err == nil || !strings.Contains(err.Error(), "Limits."+field) {

@@ -41,7 +41,7 @@ func TestServerTools(t *testing.T) {
 			if !strings.Contains(s.log.String(), kind) {
 				t.Errorf("%s: the log does not name it", kind)
 			}
-			for choice, want := range map[string]int{`"auto"`: 200, `"required"`: 400} { // of none, none can be called
+			for choice, want := range map[string]int{`"auto"`: 200, `"required"`: 400} { // without tools, none can be called
 				body := regexp.MustCompile(`"tool_choice":.*`).ReplaceAllString(c.body, `"tool_choice":`+choice)
 				if path == "/v1/messages" {
 					body = strings.Replace(body, choice, map[string]string{`"auto"`: `{"type":"auto"}`,
@@ -55,7 +55,7 @@ func TestServerTools(t *testing.T) {
 	}
 }
 
-// responseEvents returns the events of a stream, which has none but of the types that fit a call.
+// responseEvents returns the events of a stream, which may only have types that fit a call.
 func (s *server) responseEvents(fields map[string]any) (list []map[string]any) {
 	s.Helper()
 	body, _ := json.Marshal(with(fields, "stream", true))
@@ -139,7 +139,7 @@ func TestToolsOfOtherKinds(t *testing.T) {
 			t.Error(b)
 		}
 	}
-	// A tool of a name that is offered twice cannot be told from the other.
+	// Two tools with the same name cannot be distinguished.
 	body, _ := json.Marshal(map[string]any{"input": "x", "tools": []any{custom("a", nil), custom("a", nil)}})
 	if status, _, text := s.send("POST", "/v1/responses", string(body)); status != 400 ||
 		at(object(t, text), "error.param") != "tools[1].name" {

@@ -78,7 +78,7 @@ func TestOllamaGenerate(t *testing.T) {
 			}
 		}
 	}
-	// Tools are no fields of this endpoint: they change nothing.
+	// Tools are not fields of this endpoint: they change nothing.
 	tool := map[string]any{"type": "function", "function": map[string]any{"name": "f"}}
 	for _, fields := range []map[string]any{with(body, "tools", []any{tool}, "tool_choice", "required"),
 		with(body, "options", with(options, "tools", []any{tool}, "tool_choice", "required"))} {

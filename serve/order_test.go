@@ -13,8 +13,8 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// Where keys are needed, the header of a gateway parts a key's tenant: prompts are not shared
-// between its values. Without keys it does not.
+// If keys are needed, a gateway's header divides a key's tenant: prompts are not shared between
+// values of the header. Without keys it does not.
 func TestFairnessHeader(t *testing.T) {
 	const body = `{"prompt":"one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen one two three four five six","max_tokens":2}`
 	for _, header := range []string{"X-Gateway-Inference-Fairness-Id", "X-Llm-D-Inference-Fairness-Id"} {
@@ -38,7 +38,7 @@ func TestFairnessHeader(t *testing.T) {
 	}
 }
 
-// occupied is a server of one place, which a request of the key "first" has until it is released.
+// occupied returns a server with one place, which a request of the key "first" holds until release is called.
 func occupied(t *testing.T, queue int) (s *server, m *grove.Model, release func()) {
 	m = tinyWith(t, "tiny-qwen3", 1<<17, grove.Options{Threads: 1, Parallel: 1, Queue: queue})
 	s = start(t, m, serve.Options{Keys: []string{"first", "many", "one"}})
@@ -56,7 +56,7 @@ func occupied(t *testing.T, queue int) (s *server, m *grove.Model, release func(
 	return s, m, func() { cancel(); a.Body.Close() }
 }
 
-// A key gets no more of the machine by naming a user for each request, nor does one behind a gateway.
+// A key does not get more of the machine by naming a different user in each request, nor does one behind a gateway.
 func TestUsersShareTheirKeysPart(t *testing.T) {
 	for _, header := range []string{"", "X-Gateway-Inference-Fairness-Id"} {
 		const each = 12
@@ -94,7 +94,7 @@ func TestUsersShareTheirKeysPart(t *testing.T) {
 	}
 }
 
-// Where one key has the whole queue, another is still let in, and may wait its turn.
+// If one key fills the queue, another is still let in, and may wait its turn.
 func TestQueueOfAnotherKey(t *testing.T) {
 	s, m, release := occupied(t, 2)
 	var all sync.WaitGroup

@@ -75,7 +75,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// What the page is told of the server needs a key, and is true.
+// The server's status for the page needs a key, and is true.
 func TestStatus(t *testing.T) {
 	s := start(t, nil, serve.Options{Keys: []string{"secret"}})
 	if status, _, _ := s.send("GET", "/status", ""); status != 401 {
@@ -125,7 +125,7 @@ func TestPageBelowAPath(t *testing.T) {
 	}
 }
 
-// The bundle does not ask for anything from elsewhere.
+// The bundle does not request anything from other hosts.
 func TestPageNamesNoHost(t *testing.T) {
 	known := regexp.MustCompile(`^https?://(www\.w3\.org/|)$`) // names of namespaces; a prefix of links in text
 	for _, name := range []string{"app.js", "app.css", "index.html"} {

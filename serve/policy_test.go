@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// textBodies are a body of each endpoint that answers with text. A * stands for further fields.
+// textBodies has a body for each endpoint that answers with text. A * stands for more fields.
 var textBodies = map[string]string{
 	"/v1/completions":           `{"prompt":"x",*"max_tokens":3}`,
 	"/v1/chat/completions":      `{"messages":[{"role":"user","content":"x"}],*"max_tokens":3}`,
@@ -22,8 +22,8 @@ var textBodies = map[string]string{
 	"/infill":                   `{"input_prefix":"x",*"n_predict":3}`,
 }
 
-// In every protocol a field that nobody knows is ignored, whatever it has, and a field that would
-// change the output is refused by name, unless its value changes nothing.
+// In every protocol an unknown field is ignored, whatever its value, and a field that would change
+// the output is refused by name, unless its value changes nothing.
 func TestUnknownFields(t *testing.T) {
 	t.Parallel()
 	s := start(t, tinyWith(t, "tiny-qwen3", 256, grove.Options{Threads: 1, ChatTemplate: turnsTemplate}), serve.Options{})

@@ -17,9 +17,9 @@ import (
 const turnsTemplate = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</{{ m.role }}>\n{% endfor %}" +
 	"{% if add_generation_prompt %}<assistant>{% endif %}"
 
-// An answer of the assistant at the end of a conversation is continued: the prompt is that of the
-// text up to its end, in every protocol that means that, and if a request says so. Otherwise the
-// turn is closed and a new one begins.
+// An assistant's answer at the end of a conversation is continued in every protocol that means it
+// so, and if a request says so: the prompt ends where this answer ends. Otherwise the turn is
+// closed and a new one begins.
 func TestPrefill(t *testing.T) {
 	m := withHeads(t, grove.Options{ChatTemplate: turnsTemplate})
 	s := start(t, m, serve.Options{})
@@ -52,7 +52,7 @@ func TestPrefill(t *testing.T) {
 			"ollama":            {open, at(s.post("/api/chat", ollama), "message.content")},
 		} {
 			want := ask(got.prompt.(string))
-			if got.text == nil { // no text is no block
+			if got.text == nil { // without text there is no block
 				got.text = ""
 			}
 			if got.text != want {
@@ -77,7 +77,7 @@ func TestPrefill(t *testing.T) {
 	}
 }
 
-// Text that was begun decides whether reasoning is under way.
+// The beginning of a continued answer decides whether reasoning is under way.
 func TestPrefillReasoning(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: turnsTemplate + "{# </think> #}"}), serve.Options{})
 	for begun, want := range map[string]string{"<think>\nLet me": "thinking", "<think>a</think>b": "text", "So": "text"} {
@@ -89,7 +89,7 @@ func TestPrefillReasoning(t *testing.T) {
 	}
 }
 
-// reasoningWith is the template of dialectReasoning with other marks around reasoning.
+// reasoningWith returns dialectReasoning with other marks around reasoning.
 func reasoningWith(marks callform.Marks) string {
 	return strings.NewReplacer("<think>", marks.Begin, "</think>", marks.End).Replace(dialectReasoning)
 }
@@ -151,7 +151,7 @@ func TestReasoningNames(t *testing.T) {
 	}
 }
 
-// A budget of reasoning counts under the names of llama.cpp and vLLM as well, unless reasoning is off.
+// A budget for reasoning also works under the names of llama.cpp and vLLM, unless reasoning is off.
 func TestBudgetNames(t *testing.T) {
 	t.Parallel()
 	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})
@@ -182,8 +182,8 @@ func TestBudgetNames(t *testing.T) {
 	}
 }
 
-// Stop strings end the answer, not the reasoning before it. Where reasoning is a part of the
-// content they end that.
+// Stop strings end the answer, not the reasoning before it. If reasoning is part of
+// the content, they can end it.
 func TestStopsAndReasoning(t *testing.T) {
 	template := reasoningWith(callform.AllMarks[3])
 	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: template}), serve.Options{})
@@ -211,8 +211,8 @@ func TestStopsAndReasoning(t *testing.T) {
 	})
 }
 
-// Answers of a model that marks reasoning and the answer by channels are separated without tools
-// too. Stop strings and structured output count in the answer.
+// Reasoning and answers of a model that marks them by channels are separated without tools too.
+// Stop strings and structured output apply to the answer.
 func TestChannels(t *testing.T) {
 	t.Parallel()
 	o := grove.Options{Threads: 1, ChatTemplate: toolTemplates["gptoss"]}

@@ -16,7 +16,7 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// normal are calls with their arguments as Go writes them, without one that was cut short.
+// normal returns calls with their arguments as Go writes them, without one that was cut short.
 func normal(calls []string) (list []string) {
 	for _, c := range calls {
 		name, arguments, _ := strings.Cut(c, "{")
@@ -94,7 +94,7 @@ func TestDialects(t *testing.T) {
 	})
 }
 
-// What is wrong is named as the client named it, in the form of its protocol.
+// Errors name the wrong field as the client named it, in the form of its protocol.
 func TestDialectErrors(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	for field, q := range map[string]*question{
@@ -118,8 +118,8 @@ func TestDialectErrors(t *testing.T) {
 	}
 }
 
-// Whatever stands in place of a value of a request, the answer is one, or an error of the client's
-// in the protocol's form.
+// Whatever replaces a value of a request, the response is an answer, or a client
+// error in the protocol's form.
 func TestMutatedRequests(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
 	q := &question{turns: []turn{{"system", "Be brief."}, {"user", "x"}, {"call", "47"}, {"result", "done"},
@@ -160,7 +160,7 @@ func TestMutatedRequests(t *testing.T) {
 	})
 }
 
-// mutated puts another value in the place of one that is anywhere in v.
+// mutated replaces one value anywhere in v by another.
 func mutated(t *rapid.T, v any) any {
 	switch in := v.(type) {
 	case map[string]any:

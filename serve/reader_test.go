@@ -13,7 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/testing/calltest"
 )
 
-// callForm is how a template of calltest writes calls.
+// callForm returns the form in which a template of calltest writes calls.
 func callForm(t *testing.T, name string) *chat.CallForm {
 	t.Helper()
 	layout, err := chat.Parse(calltest.Tokenizer(t, calltest.Templates[name], false), calltest.Templates[name])
@@ -27,9 +27,10 @@ func callForm(t *testing.T, name string) *chat.CallForm {
 	return form
 }
 
-// However a text is cut into pieces, a reader finds the same reasoning, content and calls in it.
-type callOf = call // whose name cases use
+// callOf is call, a name that cases use for something else.
+type callOf = call
 
+// However a text is cut into pieces, a reader finds the same reasoning, content and calls in it.
 func TestReader(t *testing.T) {
 	call := func(arguments string) string { return `{"name": "f", "arguments": ` + arguments + "}" }
 	for _, c := range []struct {
@@ -108,7 +109,7 @@ func TestReader(t *testing.T) {
 				}
 			}
 			wantReason, wantAnswer := c.reason, c.answer
-			if k.verbatim && c.reason != "" { // all but the calls as it is
+			if k.verbatim && c.reason != "" { // everything except the calls, unchanged
 				last := c.answer
 				if last == "" {
 					last = c.reason

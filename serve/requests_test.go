@@ -24,7 +24,7 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Each token of an echoed prompt stands at its offset in the text, names of special tokens too.
+// Each token of an echoed prompt is at its offset in the text, including names of special tokens.
 func TestOffsets(t *testing.T) {
 	t.Parallel()
 	m, err := embedded()
@@ -58,7 +58,7 @@ func testOffsets(t *testing.T, m *grove.Model) {
 		}
 		offsets := at(a, "choices.0.logprobs.text_offset").([]any)
 		for i, token := range at(a, "choices.0.logprobs.tokens").([]any)[:int(at(a, "usage.prompt_tokens").(float64))] {
-			if i == 0 && m.Tokenizer().AddBOS() && !strings.HasPrefix(prompt, token.(string)) { // it is no part of the text
+			if i == 0 && m.Tokenizer().AddBOS() && !strings.HasPrefix(prompt, token.(string)) { // it is not part of the text
 				continue
 			}
 			if offset := int(offsets[i].(float64)); !strings.HasPrefix(token.(string), "bytes:") && (offset > len(text) ||
@@ -70,8 +70,8 @@ func testOffsets(t *testing.T, m *grove.Model) {
 	})
 }
 
-// Prompts up to the context's length have log-probabilities, if at most one further token is asked
-// for, which takes no place. Longer ones are refused.
+// Prompts up to the context's length have log-probabilities if at most one more token is requested,
+// since the last token takes no place. Longer ones are refused.
 func TestEchoFull(t *testing.T) {
 	const size = 48
 	s := start(t, tiny(t, "tiny-qwen3", size), serve.Options{})
@@ -93,7 +93,7 @@ func TestEchoFull(t *testing.T) {
 	}
 }
 
-// What is wrong with one of several prompts is known before text of another is sent, and nothing is generated.
+// An error in one of several prompts is found before text for another is sent, and nothing is generated.
 func TestOneOfSeveralPrompts(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	for i := range 20 {
@@ -130,7 +130,7 @@ func TestTokenIDs(t *testing.T) {
 			fields["prompt"] = prompt
 		}
 		call := path == "/v1/chat/completions" && rapid.Bool().Draw(rt, "call")
-		if call { // whose text comes once it is whole
+		if call { // its text comes once it is complete
 			fields["tools"] = []any{map[string]any{"type": "function", "function": map[string]any{"name": "f",
 				"parameters": map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{
 					"enum": []int{1, 2}}}, "required": []string{"a"}}}}}
@@ -180,7 +180,7 @@ func TestTokenIDs(t *testing.T) {
 	})
 }
 
-// A request of Ollama's for embeddings without a text has none.
+// Ollama's request for embeddings without a text gets none.
 func TestEmbedNothing(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 64), serve.Options{})
 	for _, body := range []string{`{}`, `{"input":[]}`, `{"input":""}`, `{"input":null}`} {
@@ -215,8 +215,7 @@ func TestResponseLogprobs(t *testing.T) {
 	}
 }
 
-// A model is found by its name wherever one is given, with the tag of Ollama's clients or without
-// it.
+// A model is found by its name wherever one is given, with or without the tag of Ollama's clients.
 func TestModelNames(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 64), serve.Options{})
 	for name, want := range map[string]int{"test/model": 200, "test/model:latest": 200, "test/model:q4": 404, "model": 404} {
@@ -271,9 +270,9 @@ func TestContentEncoding(t *testing.T) {
 	}
 }
 
-// Ollama's chats that are longer than the context lose their oldest turns, as few as need be, and
-// keep system messages and the last turn. Where the request wants no truncation they are refused,
-// as other protocols' are.
+// Ollama's chats that are longer than the context lose their oldest turns, as few as need be,
+// and keep system messages and the last turn. If the request disables truncation, they are
+// refused, as in other protocols.
 func TestTruncate(t *testing.T) {
 	t.Parallel()
 	const size = 96
@@ -343,8 +342,8 @@ func TestPenaltiesOfPrompt(t *testing.T) {
 	}
 }
 
-// A prompt that begins with the name of the token that begins a text has that token once, and as
-// often as it names it.
+// A prompt that begins with the name of the token that begins a text has this token
+// only as often as it names it.
 func TestOneBOS(t *testing.T) {
 	for _, shape := range []string{"tiny-llama2", "tiny-llama3"} {
 		m := tiny(t, shape, 64)

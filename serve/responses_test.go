@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// What a response cannot do is refused by name.
+// Fields that a response cannot honour are refused by name.
 func TestResponseErrors(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	const hello = `{"input":"x"`
@@ -44,8 +44,8 @@ func TestResponseErrors(t *testing.T) {
 	}
 }
 
-// An answer of as many tokens as its reasoning has is only the reasoning; with one fewer, all its
-// tokens are reasoning.
+// An answer limited to the tokens of its reasoning is only the reasoning; with one token fewer,
+// all its tokens are reasoning.
 func TestReasoningTokens(t *testing.T) {
 	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})

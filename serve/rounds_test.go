@@ -84,10 +84,10 @@ func (c *roundCounts) check(plain bool) error {
 	return nil
 }
 
-// endOfText is a token that ends a text, at its end, by name.
+// endOfText matches the name of a token that ends a text, at the text's end.
 var endOfText = regexp.MustCompile(`<\|\w+\|>$`)
 
-// The rounds of a stream give its text and tokens again, choice by choice, and change neither.
+// The rounds of a stream give the same text and tokens, choice by choice, and change neither.
 func TestRounds(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	cases.Check(t, 25, func(rt *rapid.T) {
@@ -128,7 +128,7 @@ func TestRounds(t *testing.T) {
 	})
 }
 
-// A race gives the same tokens twice, those of the seed: plainly, and with trees.
+// A race generates the same tokens, those of the seed, twice: plainly, and with trees.
 func TestRace(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	for _, temperature := range []float64{0, 1} {

@@ -53,7 +53,7 @@ func tinyWith(t testing.TB, shape string, size int, o grove.Options) *grove.Mode
 	return m
 }
 
-// server is one under test.
+// server is a server under test.
 type server struct {
 	testing.TB
 	*serve.Server
@@ -79,7 +79,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// start serves a model, the embedded one where m is nil.
+// start serves a model, the embedded one if m is nil.
 func start(t testing.TB, m *grove.Model, o serve.Options) *server {
 	t.Helper()
 	if m == nil {
@@ -122,7 +122,7 @@ func (s *server) send(method, path, body string, headers ...string) (int, http.H
 	return a.StatusCode, a.Header, string(text)
 }
 
-// post sends JSON and wants JSON with status 200.
+// post sends JSON, and expects JSON with status 200.
 func (s *server) post(path string, fields map[string]any) map[string]any {
 	s.Helper()
 	body, err := json.Marshal(fields)
@@ -168,7 +168,7 @@ func (s *server) events(path string, fields map[string]any) (list []map[string]a
 	return list
 }
 
-// with is fields with further ones.
+// with returns fields with more fields.
 func with(fields map[string]any, more ...any) map[string]any {
 	all := map[string]any{}
 	for name, value := range fields {
@@ -206,7 +206,7 @@ type choice struct {
 	chunks             int
 }
 
-// assemble puts the choices of a stream together.
+// assemble joins the events of a stream to its choices.
 func assemble(t testing.TB, events []map[string]any, n int) []choice {
 	t.Helper()
 	all := make([]choice, n)

@@ -70,7 +70,7 @@ func TestGoOn(t *testing.T) {
 	}
 }
 
-// Only its tenant can get or delete a response; one that was not to be stored does not exist.
+// Only its tenant can get or delete a response; one that should not be stored does not exist.
 func TestStoredResponses(t *testing.T) {
 	s := start(t, nil, serve.Options{Keys: []string{"k", "other"}})
 	ask := func(body string) string {

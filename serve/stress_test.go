@@ -123,7 +123,7 @@ func TestStress(t *testing.T) {
 	}
 }
 
-// textOf is the text of a completion, and whether it is whole.
+// textOf returns the text of a completion, and whether it is whole.
 func textOf(body string, stream bool) (text string, whole bool) {
 	var c struct {
 		Choices []struct {

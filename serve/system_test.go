@@ -54,7 +54,7 @@ func TestSystemMessages(t *testing.T) {
 	}
 }
 
-// What clients send as the system's text comes to the template from every protocol, wherever they put it.
+// The system text reaches the template from every protocol, wherever clients put it.
 func TestSystemOfProtocols(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: systemTemplates["head"]}), serve.Options{})
 	for _, c := range []struct{ path, body string }{
@@ -69,8 +69,8 @@ func TestSystemOfProtocols(t *testing.T) {
 	}
 }
 
-// A line that differs between sessions can be cut: two sessions then have the same prompt, and
-// nothing else is cut.
+// A line that differs between sessions can be removed: two sessions then have the same prompt,
+// and nothing else is removed.
 func TestCutLines(t *testing.T) {
 	o := serve.Options{CutLines: []*regexp.Regexp{regexp.MustCompile(`^x-anthropic-billing-header:`)}}
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: turns}), o)

@@ -57,7 +57,7 @@ func TestGenericTools(t *testing.T) {
 	}
 }
 
-// Earlier calls that a template leaves out that cannot be told of them are refused by name.
+// If a template leaves out earlier calls and cannot be given them, they are refused by name.
 func TestCallsThatTheTemplateLeavesOut(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}"}),
 		serve.Options{})
@@ -114,7 +114,7 @@ func TestRelaxedTools(t *testing.T) {
 	}
 }
 
-// Every word for the choice of a tool holds: required and any give calls, none gives none.
+// Every word for the choice of a tool is honoured: required and any give calls, none gives none.
 func TestToolChoiceWords(t *testing.T) {
 	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})

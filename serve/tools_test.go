@@ -14,7 +14,7 @@ import (
 // toolTemplates are chat templates that write calls in different forms.
 var toolTemplates = calltest.Templates
 
-// Calls of tools have the names and the arguments that the request allows, whole and streamed, drafted and plain.
+// Tool calls have the names and arguments that the request allows, whole and streamed, drafted and plain.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	tool := func(name, property string) map[string]any {
@@ -84,7 +84,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// streamedCalls puts the content and the calls of a stream together.
+// streamedCalls joins the content and the calls of a stream.
 func streamedCalls(s *server, fields map[string]any) (text string, finish any) {
 	type call struct{ name, arguments string }
 	var calls []call

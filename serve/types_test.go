@@ -48,10 +48,10 @@ var ours = map[string][]string{
 	"Model": {"status", "max_model_len", "meta"},
 }
 
-// sentUpstream are fields that APIs send in other ways than those clients' types have. OpenAI's:
-// null in streams of text completions and for the first token of an echo, and store in responses.
-// Ollama's, by its Go client: bytes of log-probabilities; context and what a model has not are left
-// out.
+// sentUpstream are fields that the APIs send in ways that differ from those clients' types.
+// OpenAI: null in streams of text completions and for the first token of an echo, and store in
+// responses. Ollama, by its Go client: bytes of log-probabilities; context, and fields for what
+// a model lacks, are left out.
 var sentUpstream = map[string][]string{
 	"Completion": {"usage"}, "CompletionChoice": {"finish_reason"}, "CompletionChoice.Logprobs": {"token_logprobs",
 		"top_logprobs"},
@@ -59,7 +59,7 @@ var sentUpstream = map[string][]string{
 	"ShowResponse": {"system", "messages", "license"},
 }
 
-// faults lists what is wrong with a value of a form.
+// faults lists what is wrong with a value that should have a form.
 func (v *vendors) faults(value any, form json.RawMessage, path string, whole bool) []string {
 	var kind string
 	var parts struct {
@@ -150,7 +150,7 @@ func (v *vendors) objectFaults(in map[string]any, name, path string, whole bool)
 }
 
 // Every answer of every protocol, whole and streamed, has the fields that the vendor's own client
-// has, and no others but grove's.
+// knows, and no others except grove's.
 func TestAnswersAreAsVendorsHaveThem(t *testing.T) {
 	t.Parallel()
 	v := readVendors(t)
@@ -245,7 +245,7 @@ func TestAnswersAreAsVendorsHaveThem(t *testing.T) {
 	}
 }
 
-// The check finds a field that is null, one that is not known, one that is missing, and a value of another kind.
+// The check finds a null field, an unknown field, a missing field, and a value of another kind.
 func TestVendorsFindFaults(t *testing.T) {
 	v := readVendors(t)
 	for text, want := range map[string]int{

@@ -20,8 +20,8 @@ var jsonValues = map[string]string{"b": "true", "i": "7", "n": "1.5", "s": `"sev
 var said = map[string]string{"b": "not true", "i": "not 7", "n": "not 1.5", "s": `not the string "seven"`,
 	"l": "not a list", "o": "not an object"}
 
-// wrongFields are the fields of endpoints with the kinds of values that they take. A * stands for
-// the value. Where they take lists, these have none of true.
+// wrongFields are the fields of endpoints, with the kinds of values that they take. A * stands for
+// the value. Fields that take lists do not take lists of true.
 var wrongFields = []struct{ path, body, fields string }{
 	{"/v1/completions", `{"prompt":"x",*}`, `model s, stream b, n i, max_tokens i, temperature in, top_p in, top_k i, min_p in, presence_penalty in,
 		frequency_penalty in, repetition_penalty in, repeat_last_n i, seed i, logit_bias ol, logprobs i, echo b, best_of i, stop sl, ignore_eos b,
@@ -65,8 +65,8 @@ var wrongFields = []struct{ path, body, fields string }{
 	{"/detokenize", `{*}`, `tokens l`},
 }
 
-// The error of a value of the wrong type names the field, or the place within it, and what is there
-// and what is wanted.
+// The error for a value of the wrong type names the field, or the place within it, the
+// value there, and what is wanted.
 func TestWrongTypes(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 256), serve.Options{})
 	tried := 0
@@ -99,7 +99,7 @@ func TestWrongTypes(t *testing.T) {
 	t.Logf("%d bodies", tried)
 }
 
-// The error of a number beyond a field's range names the range.
+// The error for a number beyond a field's range names the range.
 func TestWrongRanges(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 256), serve.Options{})
 	for field, values := range map[string][]string{
@@ -161,7 +161,7 @@ func TestWholeNumbers(t *testing.T) {
 	})
 }
 
-// The bytes of a token are those of its text, whatever characters, or parts of them, it has.
+// The bytes of a token are those of its text, whatever characters or parts of characters it has.
 func TestLogprobBytes(t *testing.T) {
 	m, err := embedded()
 	if err != nil {

@@ -138,8 +138,8 @@ func TestLogprobsOfText(t *testing.T) {
 	}
 }
 
-// A client that closes its direction of a connection, and so ends the generation, never reads an answer that looks
-// whole.
+// A client that closes its direction of a connection, and so ends the generation, never gets an
+// answer that looks complete.
 func TestHalfClosed(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{})
 	for path, body := range map[string]string{"/v1/completions": strings.Replace(endless, `"stream":true`, `"n":1`, 1),
@@ -162,7 +162,7 @@ func TestHalfClosed(t *testing.T) {
 	}
 }
 
-// A call with more choices than the queue has places is answered if the queue lets its first one in.
+// A request with more choices than the queue has places is answered if the queue accepts its first one.
 func TestMoreChoicesThanPlaces(t *testing.T) {
 	m := tinyWith(t, "tiny-qwen3", 256, grove.Options{Threads: 1, Parallel: 1, Queue: 1})
 	s := start(t, m, serve.Options{})
@@ -174,7 +174,7 @@ func TestMoreChoicesThanPlaces(t *testing.T) {
 	}
 }
 
-// A request whose client has gone does not panic if the handler runs outside of a server, which would recover it.
+// A request whose client has gone does not panic if the handler runs without a server that would recover the panic.
 func TestGoneOutsideServer(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{})
 	gone, cancel := context.WithCancel(ctx)

@@ -10,13 +10,13 @@ import (
 	"github.com/grovellm/grove/internal/testing/testdata"
 )
 
-// Megabytes of text a second, one goroutine, vocabularies from GROVE_VOCABS.
+// BenchmarkEncode measures megabytes of text per second in one goroutine, with vocabularies from GROVE_VOCABS.
 func BenchmarkEncode(b *testing.B) {
 	text, err := os.ReadFile(testdata.Path(b, "prose/war_peace.txt"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Run("random", func(b *testing.B) { // hardly a word comes twice
+	b.Run("random", func(b *testing.B) { // hardly any word occurs twice
 		tok := openVocab(b, filepath.Join(vocabDir(b), "ggml-vocab-qwen2.gguf"))
 		rng := rand.New(rand.NewSource(1))
 		raw := make([]byte, 1<<20)

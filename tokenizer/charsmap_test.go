@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// makeCharsmap writes rules as a precompiled map. Each node of the trie takes 256 units.
+// makeCharsmap returns rules as a precompiled map. Each node of the trie takes 256 units.
 func makeCharsmap(rules map[string]string) []byte {
 	units, texts := make([]uint32, 256), "\x00"
 	for _, from := range slices.Sorted(maps.Keys(rules)) {
@@ -37,7 +37,7 @@ func makeCharsmap(rules map[string]string) []byte {
 	return append(blob, texts...)
 }
 
-// A map replaces what its rules say, the longest text first.
+// A map replaces texts by its rules, the longest match first.
 func TestCharsmap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[abé中e\x{301}]{0,12}`)
@@ -71,7 +71,7 @@ func TestCharsmap(t *testing.T) {
 	})
 }
 
-// A damaged map is refused, or changes texts within its bounds.
+// A damaged map is refused, or changes texts without leaving its bounds.
 func TestCharsmapDamaged(t *testing.T) {
 	_, real := unigramVocab(t, false)
 	rapid.Check(t, func(t *rapid.T) {
@@ -100,7 +100,7 @@ func TestCharsmapDamaged(t *testing.T) {
 	})
 }
 
-// What can make a map wrong is said.
+// Errors say what is wrong with a map.
 func TestCharsmapErrors(t *testing.T) {
 	at := func(blob []byte, unit int, x uint32) []byte {
 		binary.LittleEndian.PutUint32(blob[4+4*unit:], x)

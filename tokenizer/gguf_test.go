@@ -62,7 +62,7 @@ func TestFromGGUF(t *testing.T) {
 	if tok.EOS() != n-2 || tok.BOS() != -1 || tok.AddBOS() || !slices.Equal(tok.eog, []int32{n - 2, n - 1}) {
 		t.Error(tok.EOS(), tok.BOS(), tok.AddBOS(), tok.eog)
 	}
-	// <|endoftext|> was marked as plain text; by its name it is not.
+	// <|endoftext|> was marked as plain text, but its name says that it is not.
 	if tok.kind(n-1) != tokenkind.Control || !tok.IsSpecial(n-1) || tok.kind(n) != 0 || tok.Piece(n) != "" ||
 		tok.Text(-1) != "" {
 		t.Error(tok.kind(n-1), tok.kind(n))
@@ -149,7 +149,7 @@ func TestGGUFSentencePiece(t *testing.T) {
 			t.Errorf("%q gives %v, want %v, and decodes to %q", text, ids, want, tok.Decode(ids, DecodeOptions{}))
 		}
 	}
-	// A text that goes on keeps its first space; one that starts does not.
+	// A text that continues another keeps its first space; one that starts does not.
 	id, _ := tok.Find("▁the")
 	if tok.Decode([]int32{id}, DecodeOptions{}) != "the" ||
 		tok.Decode([]int32{id}, DecodeOptions{Continue: true}) != " the" {
@@ -170,7 +170,7 @@ func TestGGUFSentencePiece(t *testing.T) {
 	}
 }
 
-// Every key of a tokenizer that llama.cpp knows, set to a value of its own, is refused by its name,
+// Every key of a tokenizer that llama.cpp knows, if set to an unusual value, is refused by name,
 // changes the tokenizer, or is one of the few that cannot.
 func TestTokenizerKeysAreObeyedOrRefused(t *testing.T) {
 	inert := strings.Fields(`token_type_count mask_token_id cls_token_id seperator_token_id fim_pre_token_id
@@ -225,8 +225,8 @@ func TestTokenizerKeysAreObeyedOrRefused(t *testing.T) {
 	}
 }
 
-// Gemma 4's tokenizer merges characters, ▁ for spaces among them, line ends apart from other text, and spells what has
-// no token by bytes.
+// Gemma 4's tokenizer merges characters, including ▁ for spaces, keeps line ends apart from other
+// text, and spells characters without a token by bytes.
 func TestGemma4Tokens(t *testing.T) {
 	tokens := []string{"<pad>", "<eos>", "<bos>", "<unk>", "a", "b", "▁", "\n", "ab", "▁ab", "\n\n", "<turn|>", "a\n"}
 	kinds := []int32{3, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1, 4, 1}

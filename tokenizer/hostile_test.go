@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	maxText = 1 << 16 // bytes of the texts that the fuzzers encode
-	maxFile = 1 << 20 // bytes of the files that they make
+	maxText = 1 << 16 // most bytes of a text that the fuzzers encode
+	maxFile = 1 << 20 // most bytes of a file that they make
 )
 
-// checkUse reads a tokenizer, encodes a text and decodes its ids, within the limits of memory. Ids lie
+// checkUse reads a tokenizer, encodes a text and decodes its ids, within memory limits. Ids must be
 // in the vocabulary, and their number is bounded by the text.
 func checkUse(t testing.TB, size int, text string, read func() (*Tokenizer, error)) {
 	t.Helper()
@@ -62,11 +62,11 @@ func FuzzFromJSON(f *testing.F) {
 	})
 }
 
-// A recipe is bytes that stand for a tokenizer: fuzzing it reaches tokenizers that are valid, which
-// bytes of JSON seldom are.
+// recipe is bytes that stand for a tokenizer: fuzzing it reaches valid tokenizers, which
+// random JSON bytes rarely are.
 type recipe struct {
 	rest []byte
-	made int // bytes of text
+	made int // bytes of text so far
 }
 
 func (r *recipe) next() int {
@@ -78,7 +78,7 @@ func (r *recipe) next() int {
 	return int(b)
 }
 
-// text is up to 2^15 bytes: a short one, repeated. Once there is much of it, it is short.
+// text returns up to 2^15 bytes: a short text, repeated. Once there is much text, it returns short ones.
 func (r *recipe) text() string {
 	words := []string{"a", " ", "▁", "b", "ab", "\n", "é", "<s>", "a a", "▁a", "x", "\u1d160", "中", "▁▁", "0", ""}
 	n := r.next()
@@ -90,7 +90,7 @@ func (r *recipe) text() string {
 	return text
 }
 
-// texts is a text of at most maxText bytes.
+// texts returns a text of at most maxText bytes.
 func (r *recipe) texts() string {
 	text := ""
 	for len(r.rest) > 0 && len(text) < maxText {
@@ -107,7 +107,7 @@ func (r *recipe) list(most int, one func() any) []any {
 	return list
 }
 
-// steps is a Sequence of pipeline steps of a kind.
+// steps returns a Sequence of pipeline steps of a kind.
 func (r *recipe) steps(name string, kinds ...string) obj {
 	repeat, first := 1<<max(0, r.next()%16-6), true
 	list := r.list(6, func() any {
@@ -149,7 +149,7 @@ func (r *recipe) steps(name string, kinds ...string) obj {
 	return obj{"type": "Sequence", name: all}
 }
 
-// json is a tokenizer.json.
+// json returns a tokenizer.json.
 func (r *recipe) json() []byte {
 	vocab, next := map[string]int{}, 0
 	add := func(text string) {
@@ -218,7 +218,7 @@ func (r *recipe) json() []byte {
 	return b
 }
 
-// FuzzPipeline: the same of tokenizers whose parts are valid each.
+// FuzzPipeline: the same for tokenizers whose parts are each valid.
 func FuzzPipeline(f *testing.F) {
 	for i := range 40 {
 		r := bytes.Repeat([]byte{byte(i), byte(7 * i), byte(13 * i), 3}, 10+i)
@@ -235,7 +235,7 @@ func FuzzPipeline(f *testing.F) {
 	})
 }
 
-// gguf is a GGUF file with a tokenizer's keys.
+// gguf returns a GGUF file with a tokenizer's keys.
 func (r *recipe) gguf() []byte {
 	w := new(gguf.Writer)
 	kind := []string{"llama", "gpt2", "t5"}[r.next()%3]
@@ -263,7 +263,7 @@ func (r *recipe) gguf() []byte {
 		text := r.text()
 		ty := []int32{1, 1, 1, 3, 4, 5, 6, 1}[r.next()%8]
 		step := r.next()
-		for n := range 1 << (step % 10) { // texts that begin alike
+		for n := range 1 << (step % 10) { // texts with a common beginning
 			r.made += len(text) + n
 			if r.made > maxFile/4 {
 				break
@@ -309,7 +309,7 @@ func (r *recipe) gguf() []byte {
 	return b.Bytes()
 }
 
-// FuzzFromGGUF: the same of the keys of GGUF files.
+// FuzzFromGGUF: the same for the keys of GGUF files.
 func FuzzFromGGUF(f *testing.F) {
 	for i := range 40 {
 		r := bytes.Repeat([]byte{byte(i), byte(7 * i), byte(13 * i), 1}, 10+i)
@@ -332,7 +332,7 @@ func FuzzFromGGUF(f *testing.F) {
 	})
 }
 
-// Files that once took memory or steps without bound are refused, and name the field.
+// Files that once took unbounded memory or time are refused, with the name of the field.
 func TestUnbounded(t *testing.T) {
 	base, err := os.ReadFile("testdata/char.json")
 	if err != nil {

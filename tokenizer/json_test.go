@@ -15,7 +15,7 @@ import (
 	"github.com/grovellm/grove/internal/testing/testdata"
 )
 
-// patched returns a tokenizer.json with some of its fields replaced; those of model one by one.
+// patched returns a tokenizer.json with some fields replaced, those of model one by one.
 func patched(t testing.TB, base []byte, patch map[string]any) []byte {
 	t.Helper()
 	var file map[string]any
@@ -38,7 +38,7 @@ func patched(t testing.TB, base []byte, patch map[string]any) []byte {
 	return b
 }
 
-// Gemma 3 1B has an added token for which its embedding has no row. It is text there.
+// Gemma 3 1B has an added token for which its embedding has no row. The token is read as text.
 func TestAddedTokenWithoutRow(t *testing.T) {
 	n := int64(0)
 	tok, err := parse(files{Tokenizer: charJSON(t)})
@@ -60,10 +60,10 @@ func TestAddedTokenWithoutRow(t *testing.T) {
 	}
 }
 
-// testdata/hf.json has random texts and the ids that Hugging Face's tokenizers 0.23.2 (the Node
-// package of that name) gives for them, special tokens added and found, under many settings: each case
-// is a tokenizer.json made of go-7m's, or of testdata/char.json, with the fields in patch replaced.
-// While this was written, 93,000 such texts were compared, without a difference.
+// testdata/hf.json has random texts and their ids by Hugging Face's tokenizers 0.23.2 (the Node
+// package of that name), with special tokens added and parsed, under many settings: each case is
+// go-7m's tokenizer.json, or testdata/char.json, with the fields in patch replaced. When this was
+// written, 93,000 such texts were compared without a difference.
 func TestHuggingFace(t *testing.T) {
 	var cases []struct {
 		Name, Base string
@@ -102,7 +102,7 @@ func TestHuggingFace(t *testing.T) {
 
 type obj = map[string]any
 
-// What is not understood is refused, with the file and the field.
+// Anything unknown is refused, with the file and the field.
 func TestJSONErrors(t *testing.T) {
 	base := charJSON(t)
 	split := func(pattern any, behavior string) obj {
@@ -190,7 +190,7 @@ func nest(n int) obj {
 	return obj{"type": "Sequence", "pretokenizers": []any{nest(n - 1)}}
 }
 
-// The files beside tokenizer.json say what begins and ends a text and a generation.
+// The files next to tokenizer.json say which tokens begin and end a text and a generation.
 func TestConfigFiles(t *testing.T) {
 	base := charJSON(t)
 	tok, err := parse(files{
@@ -222,7 +222,7 @@ func TestConfigFiles(t *testing.T) {
 			t.Errorf("%s, and another template in chat_template.json: %v, %v", config, tok.Templates(), err)
 		}
 	}
-	// The classes that make their own post-processor drop a BOS that add_bos_token denies.
+	// The classes that make their own post-processor drop the BOS if add_bos_token is false.
 	around := obj{"type": "TemplateProcessing", "single": []any{obj{"SpecialToken": obj{"id": "<s>"}},
 		obj{"Sequence": obj{"id": "A"}}},
 		"special_tokens": obj{"<s>": obj{"id": "<s>", "ids": []any{1}}}}
@@ -242,7 +242,7 @@ func TestConfigFiles(t *testing.T) {
 	}
 }
 
-// Unicode's forms put nothing into a text, however many marks a character has.
+// Unicode normalisation inserts nothing into a text, however many marks a character has.
 func TestFormsOfLongRuns(t *testing.T) {
 	for _, f := range []norm.Form{norm.NFC, norm.NFD, norm.NFKC, norm.NFKD} {
 		for _, text := range []string{"a" + strings.Repeat("\u0301", 100), "x" + strings.Repeat("\u0300\u0323", 40)} {
@@ -256,7 +256,7 @@ func TestFormsOfLongRuns(t *testing.T) {
 	}
 }
 
-// Added tokens that are looked for in normalised text come after the others, where nothing is normalised too.
+// Added tokens that are searched in normalised text come after the others, even if nothing is normalised.
 func TestNormalizedTokensComeLast(t *testing.T) {
 	var file map[string]any
 	if err := json.Unmarshal(charJSON(t), &file); err != nil {
@@ -287,7 +287,7 @@ func TestNormalizedTokensComeLast(t *testing.T) {
 	}
 }
 
-// Further chat templates lie in a folder of their own beside chat_template.jinja.
+// Additional chat templates are in their own folder next to chat_template.jinja.
 func TestNamedTemplateFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "additional_chat_templates"), 0o777); err != nil {

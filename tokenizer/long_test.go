@@ -1,12 +1,12 @@
 package tokenizer
 
-// Long texts against llama.cpp, id by id: what is kept here is the number of ids and the start of the
+// Long texts compared with llama.cpp, id by id: this file has the number of ids and the start of the
 // SHA-256 of the ids as little-endian int32. They were made with llama.cpp at d32676d (August 2026):
 //
 //	llama-tokenize -m VOCAB -f TEXT --ids --no-bos --no-parse-special --no-escape --log-disable
 //
-// VOCAB being go-7m's GGUF file and llama.cpp's own vocabularies (see vocab_test.go). Where those of
-// llama-bpe and qwen2 could not be had, files with the same tokens and merges were written for it.
+// VOCAB is go-7m's GGUF file and llama.cpp's own vocabularies (see vocab_test.go). Those of llama-bpe
+// and qwen2 were not available, so files with the same tokens and merges were written instead.
 
 import (
 	"crypto/sha256"
@@ -36,7 +36,7 @@ func digestOf(ids []int32) digest {
 	return digest{len(ids), fmt.Sprintf("%x", h.Sum(nil)[:8])}
 }
 
-// The first three are in the data folder, the last in Go's tree, in the version the digests are of.
+// The first three are in the data folder, the last in Go's tree, in the version that the digests are for.
 var longTexts = [4]string{"prose/war_peace.txt", "prose/wikitext2_valid.txt", "prompts/spec_bench.jsonl",
 	"net/http/server.go"}
 

@@ -26,8 +26,8 @@ func go7m(t testing.TB) *Tokenizer {
 	return tok
 }
 
-// testdata/go-7m.json has texts of our own and the ids that llama-tokenize (llama.cpp d32676d) gives
-// for them with go-7m's GGUF file, with and without --no-parse-special.
+// testdata/go-7m.json has texts written for this test and their ids by llama-tokenize (llama.cpp
+// d32676d) with go-7m's GGUF file, with and without --no-parse-special.
 func TestGolden(t *testing.T) {
 	var rows []struct {
 		Text    string
@@ -89,7 +89,7 @@ func TestGoldenPrompts(t *testing.T) {
 	}
 }
 
-// anyText draws strings that are mostly UTF-8, with runs, spaces and what looks like special tokens.
+// anyText draws strings that are mostly UTF-8, with runs, spaces, and text that looks like special tokens.
 var anyText = rapid.Custom(func(t *rapid.T) string {
 	part := rapid.OneOf(rapid.SampledFrom(alphabet), rapid.String(),
 		rapid.SampledFrom([]string{"<|im_end|>", "<|endoftext|>", "<s>", "</s>", "<0x41>", "<unk>", "▁", "  ", "word",
@@ -97,7 +97,7 @@ var anyText = rapid.Custom(func(t *rapid.T) string {
 	return strings.Join(rapid.SliceOfN(part, 0, 30).Draw(t, "parts"), "")
 })
 
-// small are tokenizers of every model, made from a handful of merges.
+// small returns tokenizers of every model, made from a handful of merges.
 func small(t testing.TB) map[string]*Tokenizer {
 	t.Helper()
 	m := map[string]*Tokenizer{"spm": smallSPM(t), "char": smallChar(t), "unigram": smallUnigram(t), "bytes": smallBytes(t)}
@@ -107,15 +107,15 @@ func small(t testing.TB) map[string]*Tokenizer {
 	return m
 }
 
-// Decoding undoes encoding, byte for byte, also where the text is not UTF-8; text alone never makes a
-// control token; and ids outside the vocabulary are never made.
+// Decoding undoes encoding, byte for byte, even if the text is not UTF-8. Plain text never becomes
+// a control token, and there are never ids outside the vocabulary.
 func TestRoundTrip(t *testing.T) {
 	for name, tok := range small(t) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				text := anyText.Draw(t, "text")
 				if tok.model != byteBPE {
-					text = strings.ReplaceAll(text, "▁", "_") // stands for a space in these models
+					text = strings.ReplaceAll(text, "▁", "_") // ▁ stands for a space in these models
 				}
 				ids := tok.Encode(text, EncodeOptions{})
 				if back := tok.Decode(ids, DecodeOptions{}); back != text {
@@ -135,8 +135,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// What a Decoder gives in pieces is what Decode gives at once, bytes that are not UTF-8 replaced one
-// by one; every piece is valid UTF-8; at most three bytes are held back.
+// checkDecoder checks that the pieces of a Decoder make up the result of Decode, with bytes that are not
+// UTF-8 replaced one by one; that every piece is valid UTF-8; and that at most three bytes are held back.
 func checkDecoder(t interface{ Fatalf(string, ...any) }, tok *Tokenizer, ids []int32, o DecodeOptions) {
 	d := tok.NewDecoder(o)
 	var got strings.Builder
@@ -205,7 +205,7 @@ func FuzzEncodeDecode(f *testing.F) {
 	})
 }
 
-// A tokenizer used from many goroutines gives what it gives to one.
+// A tokenizer used from many goroutines gives the same results as in one.
 func TestConcurrentUse(t *testing.T) {
 	tok := smallBytes(t)
 	texts := []string{strings.Repeat("the quick thing ", 200), strings.Repeat("in then ", 500), strings.Repeat("e", 3000)}
@@ -227,7 +227,7 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-// A shielded name is text, and encodes as the name does where special tokens are not looked for.
+// A shielded name is text, and encodes like the name when special tokens are not parsed.
 func TestShield(t *testing.T) {
 	const shield = "\ufdd0"
 	for name, tok := range small(t) {

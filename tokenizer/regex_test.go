@@ -1,7 +1,7 @@
 package tokenizer
 
 // A slow, plain backtracking interpreter of the regular expressions that tokenizer files use: the
-// reference that the hand-written scanners are held against. It knows nothing of their tables.
+// reference that the hand-written scanners are compared with. It does not use their tables.
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// A node matches s at i and calls k with every end it can have, best first, until k agrees.
+// A node matches s at i, and calls k with every possible end, best first, until k returns true.
 type node func(s string, i int, k func(int) bool) bool
 
 type regex struct {
@@ -29,7 +29,7 @@ func compile(pattern string) node {
 	return n
 }
 
-// cut splits s as Hugging Face's Split with behavior Isolated: matches, and what lies between.
+// cut splits s like Hugging Face's Split with behavior Isolated: into matches, and the text between them.
 func cut(n node, s string) (words []string) {
 	gap := 0
 	for i := 0; i < len(s); {

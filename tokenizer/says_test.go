@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A file's ids and types come before a token's name: a token called </s> ends a text if the file
-// says so by its id, its type or its template, or says nothing; one that it calls user-defined
-// beside other control tokens is text.
+// A file's ids and types have precedence over a token's name: a token called </s> ends a text if
+// the file says so by its id, its type or its template, or says nothing. If the file makes it
+// user-defined, while other tokens are control tokens, it is text.
 func TestEndsThatFilesName(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		name := rapid.SampledFrom(eogNames).Draw(r, "name")

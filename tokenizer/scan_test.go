@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// alphabet has the characters at which the patterns' answers change: one or more of every class.
+// alphabet has the characters between which the patterns distinguish: one or more of every class.
 var alphabet = []string{
 	"a", "s", "T", "r", "e", "E", "v", "l", "L", "m", "d", "Z", "é", "É", "ſ", "ǅ", "ʰ", "あ", "中", "가", "ก", "𐐀", "µ", "K",
 	"\u0301", "\u0903", "\u20dd",
@@ -20,11 +20,11 @@ var alphabet = []string{
 	"\x00", "\x1c", "\x7f", "\u200d", "\ufeff", "\u0378", "\ue000", "\ufffd", "▁",
 }
 
-// few is one of each for exhaustive tests.
+// few has one character of each class, for exhaustive tests.
 var few = []string{"a", "S", "l", "T", "ſ", "あ", "\u0301", "7", "²", " ", "\n", "\r", "\u00a0", "'", ".", "/",
 	"$", "`", "\x00", "▁"}
 
-// others are scanners that no file names by a pattern, with the pattern they stand for.
+// others are scanners that files never name by a pattern, with the pattern they stand for.
 var others = map[string]scanner{
 	"[\\p{P}$+<=>^~|`]+":                   allPunct,
 	`[\p{P}$+<=>^~|]+`:                     oneOf(punct, "$+<=>^~|"),
@@ -66,7 +66,7 @@ func (c scannerCase) check(t interface{ Fatalf(string, ...any) }, text string) {
 	}
 }
 
-// Every scanner cuts as its regular expression does: all texts of up to three characters, …
+// Every scanner cuts texts like its regular expression: all texts of up to three characters, …
 func TestScannersOnAllShortTexts(t *testing.T) {
 	for _, c := range scannerCases() {
 		for _, x := range few {
@@ -81,7 +81,7 @@ func TestScannersOnAllShortTexts(t *testing.T) {
 	}
 }
 
-// … and longer ones, as they come.
+// … and random longer ones.
 func TestScannersOnLongTexts(t *testing.T) {
 	cases := scannerCases()
 	parts := rapid.SampledFrom(append(slices.Clone(alphabet), "\xff", "\xe4\xb8", "'ll", "'RE", "  ",
@@ -109,8 +109,8 @@ func FuzzScanners(f *testing.F) {
 	})
 }
 
-// Cutting a text that is one hostile run after another takes time in proportion to its length; a
-// quadratic scanner would not come to an end here.
+// Cutting a text of one hostile run after another takes time in proportion to its length: a
+// quadratic scanner would not finish here.
 func TestScannersOnLongRuns(t *testing.T) {
 	n := 1 << 16
 	for _, run := range []string{"a", "A", "あ", "あA", "\u0301", "1", " ", "\n", " \n", "\t", "'", "'l", ".", "$", " a",

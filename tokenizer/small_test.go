@@ -1,6 +1,6 @@
 package tokenizer
 
-// Small tokenizers for tests, and the plainest possible merging to hold the real one against.
+// Small tokenizers for tests, and the plainest possible merging to compare the real one with.
 
 import (
 	"fmt"
@@ -40,7 +40,7 @@ func toAlphabet(text string) string {
 	return b.String()
 }
 
-// bytesSpec is a byte-level model of all bytes, then the merged texts in order, then added tokens.
+// bytesSpec returns a byte-level model: all bytes, then the merged texts in order, then added tokens.
 func bytesSpec(merges ...string) *spec {
 	s := testSpec(byteBPE)
 	s.stages = []scanner{scanGPT2}
@@ -84,7 +84,7 @@ func smallBytes(t testing.TB) *Tokenizer {
 	return mustBuild(t, s)
 }
 
-// pieces are what the small SentencePiece models know, best score first.
+// somePieces are the pieces of the small SentencePiece models, best score first.
 var somePieces = []string{"▁t", "he", "▁the", "in", "ing", "▁", "th", "▁▁", "▁▁▁▁", "er", "▁w", "or", "d", "ord",
 	"▁word", "中文", "aa", "aaa", "aaaa", "\ufffd"}
 
@@ -119,8 +119,8 @@ func smallSPM(t testing.TB) *Tokenizer {
 	return mustBuild(t, s)
 }
 
-// smallChar is a model of the same kind as a Hugging Face file: merges, Prepend and Replace, byte
-// fallback. In it a merge reaches across a space.
+// smallChar returns a model of the same kind as a Hugging Face file: merges, Prepend and Replace,
+// byte fallback. One of its merges spans a space.
 func smallChar(t testing.TB) *Tokenizer {
 	t.Helper()
 	tok, err := parse(files{Name: "small", Tokenizer: charJSON(t)})
@@ -139,7 +139,7 @@ func charJSON(t testing.TB) []byte {
 	return b
 }
 
-// naiveMerge looks all pairs through for the lowest rank, leftmost first, until none is left.
+// naiveMerge searches all pairs for the lowest rank, leftmost first, and merges it, until none is left.
 func naiveMerge(p *pairTable, sym []int32) []int32 {
 	sym = slices.Clone(sym)
 	for {
@@ -160,8 +160,8 @@ func naiveMerge(p *pairTable, sym []int32) []int32 {
 	}
 }
 
-// The linear search and the heap both merge as the plain loop does, also where ranks are equal, as
-// scores may be.
+// The linear search and the heap both merge like the plain loop, even if ranks are
+// equal, as scores can be.
 func TestMerge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPairTable(60)
@@ -203,7 +203,7 @@ func TestHeap(t *testing.T) {
 	})
 }
 
-// One word of any length costs a number of steps in proportion to it, counted, not timed.
+// The number of steps for a word is in proportion to its length. The steps are counted, not timed.
 func TestMergeIsLinear(t *testing.T) {
 	s := bytesSpec("a|a", "aa|aa", "aaaa|aaaa", " | ", "  |  ", "b|a", "a|b", "ab|ab")
 	tok := mustBuild(t, s)
@@ -229,7 +229,7 @@ func TestMergeIsLinear(t *testing.T) {
 	}
 }
 
-// The SentencePiece rule by its definition: join the neighbours whose joined text has the best score.
+// SentencePiece's rule by its definition: join the neighbours whose joined text has the best score.
 func TestSentencePieceByDefinition(t *testing.T) {
 	tok := smallSPM(t)
 	rapid.Check(t, func(t *rapid.T) {

@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// testdata/unigram.json is a tokenizer.json of a Unigram vocabulary of 420 pieces, with a character map
-// of 19 rules, that SentencePiece 0.1.97 made of grove's documentation and a few sentences in other
+// testdata/unigram.json is a tokenizer.json with a Unigram vocabulary of 420 pieces and a character map
+// of 19 rules. SentencePiece 0.1.97 made it from grove's documentation and a few sentences in other
 // languages. The fields around the vocabulary are those that transformers writes for such a model.
 func unigramJSONFile(t testing.TB) []byte {
 	t.Helper()
@@ -27,7 +27,7 @@ func unigramJSONFile(t testing.TB) []byte {
 	return b
 }
 
-// unigramVocab reads its vocabulary and its character map. With bytes, the 256 byte tokens follow.
+// unigramVocab reads that file's vocabulary and character map. With withBytes, the 256 byte tokens follow.
 func unigramVocab(t testing.TB, withBytes bool) (vocab []any, charsmap []byte) {
 	t.Helper()
 	var file struct {
@@ -50,7 +50,7 @@ func unigramVocab(t testing.TB, withBytes bool) (vocab []any, charsmap []byte) {
 	return vocab, file.Normalizer.Normalizers[0].Charsmap
 }
 
-// unigramMeta are the keys that llama.cpp's converter writes for a vocabulary.
+// unigramMeta returns the keys that llama.cpp's converter writes for a vocabulary.
 func unigramMeta(vocab []any) meta {
 	var tokens []string
 	var scores []float32
@@ -74,12 +74,12 @@ func unigramMeta(vocab []any) meta {
 		"tokenizer.ggml.unknown_token_id": uint32(2)}
 }
 
-// testdata/unigram_ids.json has random texts and their ids under many settings, special tokens added
-// and found. Cases with a patch are of Hugging Face's tokenizers 0.23.2 (the Node package of that name),
-// which read unigram.json with those fields replaced. The others have keys of a GGUF file besides those
-// of unigramMeta. llama.cpp d32676d (llama_tokenize) read that file; one case, with byte tokens, is of
-// SentencePiece 0.1.97, as llama.cpp has no byte fallback in Unigram models. While this was written,
-// 219,000 such texts gave no difference, 51,000 of them under T5's character map, nmt_nfkc.
+// testdata/unigram_ids.json has random texts and their ids under many settings, with special tokens added and
+// parsed. Cases with a patch are from Hugging Face's tokenizers 0.23.2 (the Node package of that name), which
+// read unigram.json with those fields replaced. The others have keys of a GGUF file in addition to those of
+// unigramMeta, and are from llama.cpp d32676d (llama_tokenize), which read that file. One case, with byte
+// tokens, is from SentencePiece 0.1.97, since llama.cpp has no byte fallback in Unigram models. When this was
+// written, 219,000 such texts gave no difference, 51,000 of them under T5's character map, nmt_nfkc.
 func TestUnigramGolden(t *testing.T) {
 	var cases []struct {
 		Name     string
@@ -130,7 +130,7 @@ func TestUnigramGolden(t *testing.T) {
 	}
 }
 
-// smallUnigram is a model in whose file the normaliser loses nothing: Prepend and Replace, and byte tokens.
+// smallUnigram returns a model whose normaliser loses nothing: Prepend and Replace, and byte tokens.
 func smallUnigram(t testing.TB) *Tokenizer {
 	t.Helper()
 	return parseUnigram(t, true, obj{"normalizer": spaceSteps(true), "pre_tokenizer": nil, "decoder": plainDecoder("always")})
@@ -147,7 +147,7 @@ func parseUnigram(t testing.TB, withBytes bool, patch obj) *Tokenizer {
 	return tok
 }
 
-// spaceSteps are llama.cpp's rules for spaces, where it merges none, in a tokenizer.json.
+// spaceSteps returns llama.cpp's rules for spaces, if it merges none, as in a tokenizer.json.
 func spaceSteps(front bool) obj {
 	steps := []any{}
 	if front {
@@ -161,7 +161,7 @@ func plainDecoder(scheme string) obj {
 	return obj{"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme}
 }
 
-// randomUnigram draws a vocabulary of <unk>, the bytes and a few pieces. Sums of its scores are exact.
+// randomUnigram draws a vocabulary of <unk>, the bytes and a few pieces. Sums of the scores are exact.
 func randomUnigram(t *rapid.T) (pieces map[string]float64, s *spec) {
 	s = testSpec(unigram)
 	s.scores = []float64{}
@@ -217,7 +217,7 @@ func TestUnigramBestSum(t *testing.T) {
 				if tok.kind(id) == tokenkind.Byte {
 					piece, score = rest[:1], 0
 					if utf8.RuneStart(rest[0]) {
-						score = s.lowest - unknownPenalty // of the character
+						score = s.lowest - unknownPenalty // for the character
 					}
 				}
 				if tok.Piece(id) != strings.ReplaceAll(piece, "▁", " ") || !strings.HasPrefix(rest, piece) {
@@ -232,14 +232,14 @@ func TestUnigramBestSum(t *testing.T) {
 	})
 }
 
-// A GGUF file and a tokenizer.json of one vocabulary give the same tokens, and with byte tokens both
-// decode to the text.
+// A GGUF file and a tokenizer.json with the same vocabulary give the same tokens, and with byte
+// tokens both decode to the text.
 func TestUnigramSameInBothFormats(t *testing.T) {
 	for _, withBytes := range []bool{false, true} {
 		vocab, charsmap := unigramVocab(t, withBytes)
 		for name, c := range map[string]struct {
 			front, merge bool
-			patch        obj // nil: as the file is
+			patch        obj // nil: the file unchanged
 			letters      string
 		}{
 			"plain": {false, false, obj{"normalizer": spaceSteps(false), "pre_tokenizer": nil, "decoder": plainDecoder("never")},
@@ -300,7 +300,7 @@ func TestUnigramIsLinear(t *testing.T) {
 	}
 }
 
-// Vocabularies that make no sense are refused, and the field is named.
+// Invalid vocabularies are refused, with the name of the field.
 func TestUnigramErrors(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, c := range []struct {

@@ -1,8 +1,8 @@
 package tokenizer
 
 // llama.cpp's own vocabulary tests: ggml-vocab-NAME.gguf with texts (.inp) and the ids that Hugging
-// Face's tokenizers gave for them (.out). They are not ours to keep here: GROVE_VOCABS names a folder
-// that holds them (the folder models of a llama.cpp checkout).
+// Face's tokenizers gave for them (.out). They cannot be kept here: GROVE_VOCABS names a folder
+// that has them (the folder models of a llama.cpp checkout).
 
 import (
 	"fmt"
