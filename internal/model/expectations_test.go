@@ -19,7 +19,7 @@ type expectations struct {
 	own     string // tensors of a layer here that most architectures lack
 
 	foreign string // fields of config.json that transformers' class does not read
-	window  bool   // the field sliding_window alone makes windows
+	window  bool   // the field sliding_window suffices for windows
 
 	// The fields of config.json that give the parts of a layer biases. "": biases are refused. "-": always a bias.
 	queryBias, outputBias, downBias, denseBias string

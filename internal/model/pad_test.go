@@ -21,8 +21,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// sameLogits compares the logits of random trees over a random prompt, each of at most most rows,
-// in two steps that share a cache.
+// sameLogits compares the logits of random trees over a random prompt, in two steps that share a
+// cache. most is the largest number of rows in a tree.
 func sameLogits(t *testing.T, r *rand.Rand, a, b *model.Model, most int) {
 	t.Helper()
 	ctx := context.Background()

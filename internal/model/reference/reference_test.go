@@ -17,8 +17,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// compare checks that the log-probabilities of package model, which computes in float32, differ by
-// at most most from the reference's, for every token after every position.
+// compare checks the log-probabilities of package model, which computes in float32, for every token
+// after every position: most is the largest difference from the reference's that is allowed.
 func compare(t *testing.T, path string, tokens []int32, most float64) {
 	t.Helper()
 	f, err := gguf.Open(path)

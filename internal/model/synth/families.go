@@ -79,7 +79,7 @@ func Small() (list []Shape) {
 // Random draws a shape of an architecture that is small enough for thousands of passes a second.
 // Its widths are, where the type allows it, not multiples of panels and vectors, and it varies
 // everything that the architecture leaves open: windows, scales, soft caps, experts, recurrent
-// layers. It has at most layers layers, if the architecture allows so few; 0 means any number.
+// layers. The argument layers is the most that it has, if the architecture allows so few; 0: any.
 func Random(rng *rand.Rand, arch string, typ tensor.Type, layers int) Shape {
 	f := familyOf(arch)
 	s := Shape{

@@ -33,7 +33,7 @@ func learn(t interface {
 	return v
 }
 
-// reference learns by counting all pairs of all words anew for every merge.
+// reference learns by counting all pairs of all words again for every merge.
 func reference(words map[string]int64, size int) (tokens []string, merges [][2]int32) {
 	var id [256]int32
 	for i, b := range byteOrder() {
@@ -85,7 +85,7 @@ func reference(words map[string]int64, size int) (tokens []string, merges [][2]i
 	return tokens, merges
 }
 
-// Texts of few letters repeat themselves, in runs too, which is where counting goes wrong.
+// corpus draws texts of few letters, which repeat themselves, also in runs, where counting is error-prone.
 func corpus() *rapid.Generator[[]string] {
 	word := rapid.StringOfN(rapid.RuneFrom([]rune("ab'S.\n é7")), 1, 12, -1)
 	return rapid.Custom(func(t *rapid.T) []string {
@@ -125,7 +125,7 @@ func TestMergesEqualTheReference(t *testing.T) {
 	})
 }
 
-// Whatever text comes, decoding gives it back.
+// Decoding gives back any text.
 func TestRoundTrip(t *testing.T) {
 	docs := []string{strings.Repeat("func (t *Tokenizer) Encode(text string) []int32 { return nil } // the text's own\n", 9),
 		strings.Repeat("Alice was beginning to get very tired of sitting by her sister on the bank, naïve 東京\n\n", 9)}
@@ -160,7 +160,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// The same text gives the same files, however it is cut into calls and over however many threads.
+// The same text gives the same files, however it is divided into calls, and with any number of threads.
 func TestDeterministic(t *testing.T) {
 	var docs []string
 	for i := range 200 {
@@ -200,8 +200,8 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// Text is cut where the tokenizer cuts it. The vocabulary has a token for every two bytes of the
-// alphabet, so that a cut in another place shows.
+// Text is cut into words where the tokenizer cuts it. The vocabulary has a token for every two
+// bytes of the alphabet, so that a cut elsewhere shows.
 func TestWordsAreTheTokenizers(t *testing.T) {
 	alphabet := []rune("ab'StlLmſ.,(\r\n\t \u00a0\u3000\u0085é7٣½ª\u0301ǅ東😀")
 	v := &Vocabulary{Pre: "qwen2", Special: []string{"<|end|>"}}
@@ -241,7 +241,7 @@ func TestWordsAreTheTokenizers(t *testing.T) {
 	})
 }
 
-// mergeWord merges the bytes of a word, the pair of the earliest merge first.
+// mergeWord merges the bytes of a word, the earliest merge first.
 func mergeWord(v *Vocabulary, word string) []int32 {
 	var ids []int32
 	for i := range len(word) {

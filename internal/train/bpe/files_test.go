@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
-// A vocabulary's file passes its keys on bit for bit, and a file without any says so.
+// A vocabulary's file passes its keys on bit for bit; a file without any causes an error that says so.
 func TestSetTokenizer(t *testing.T) {
 	v := learn(t, []string{strings.Repeat("some words and more words\n", 5)}, Options{Size: 270})
 	dir := t.TempDir()

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// files writes files into a fresh folder.
+// files writes files into a new folder, and returns its path.
 func files(t testing.TB, content map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,7 +31,7 @@ func files(t testing.TB, content map[string]string) string {
 	return dir
 }
 
-// byteTokenizer has a token for each byte and the special tokens, and one merge.
+// byteTokenizer returns a tokenizer with a token for each byte, the special tokens, and one merge.
 func byteTokenizer(t testing.TB) *tokenizer.Tokenizer {
 	t.Helper()
 	o := bpe.Options{Size: 256 + len(bpe.Special()) + 1}
@@ -157,7 +157,7 @@ func TestParseSource(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with the data, the message says where and what.
+// Whatever is wrong with the data, the message says what and where.
 func TestBadData(t *testing.T) {
 	dir := files(t, map[string]string{
 		"empty.txt": " \n", "binary.txt": "text\nmore\x00", "latin.txt": "a\nb\ncaf\xe9\n",
@@ -228,8 +228,8 @@ func TestGzip(t *testing.T) {
 	}
 }
 
-// The cache gives what was put in, and a damaged file, another text or another tokenizer counts as
-// none.
+// The cache returns what was stored. A damaged file, another text or another
+// tokenizer counts as a miss.
 func TestCache(t *testing.T) {
 	ctx := context.Background()
 	tok := byteTokenizer(t)

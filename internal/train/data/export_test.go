@@ -1,6 +1,6 @@
 package data
 
-// Epochs is how often each set has been read, by name, when rows were dealt.
+// Epochs returns how often each set, by name, has been read after a number of rows.
 func (m *Mix) Epochs(rows uint64) map[string]float64 {
 	e := map[string]float64{}
 	for i, s := range m.sets {

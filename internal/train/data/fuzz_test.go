@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Whatever a file holds, reading it ends in documents of valid text or in an error that names the
-// file.
+// Whatever a file holds, reading it returns documents of valid text, or an error that
+// names the file.
 func FuzzJSONL(f *testing.F) {
 	f.Add([]byte(`{"text":"a"}`+"\n"+`{"text":"\ud800"}`), "{text}")
 	f.Add([]byte("\xef\xbb\xbf{\"a\":{\"b\":\"c\"}}\r\n"), "<|mask|>{a.b} {a.b}")

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// counting is a set whose i-th token is i.
+// counting returns a set whose i-th token is i.
 func counting(name string, n int, weight float64) *Set {
 	s := &Set{Name: name, Weight: weight, wide: true}
 	for i := range n {
@@ -19,7 +19,7 @@ func counting(name string, n int, weight float64) *Set {
 	return s
 }
 
-// permute is a permutation, of any size and key.
+// permute is a permutation for any size and key.
 func TestPermute(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, key := rapid.Uint64Range(1, 3000).Draw(t, "n"), rapid.Uint64().Draw(t, "key")
@@ -82,8 +82,7 @@ func TestEpochs(t *testing.T) {
 	})
 }
 
-// A row depends on its number alone; rows follow the stream, whose end is followed by its
-// beginning.
+// A row depends only on its number. Rows follow the stream, which starts again after its end.
 func TestRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		length := rapid.IntRange(1, 20).Draw(t, "length")
@@ -141,7 +140,7 @@ func TestMixErrors(t *testing.T) {
 	}
 }
 
-// Validation windows lie side by side.
+// Validation windows are adjacent.
 func TestWindows(t *testing.T) {
 	s := counting("a", 23, 1)
 	if n := s.Windows(5); n != 4 {

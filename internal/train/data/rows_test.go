@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawRows draws texts of one length, all different.
+// drawRows draws different texts of one length.
 func drawRows(t *rapid.T, most int) (tokens []int32, length int) {
 	length = rapid.IntRange(1, 12).Draw(t, "length")
 	for range rapid.IntRange(1, most).Draw(t, "texts") * length {
@@ -16,7 +16,7 @@ func drawRows(t *rapid.T, most int) (tokens []int32, length int) {
 	return tokens, length
 }
 
-// An epoch deals every text once and whole, in an order that is the seed's and the epoch's own.
+// An epoch returns every text once and whole, in an order that depends on the seed and the epoch.
 func TestRowsEpochs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tokens, length := drawRows(t, 80)
@@ -37,7 +37,7 @@ func TestRowsEpochs(t *testing.T) {
 		if r.Len() != texts {
 			t.Fatalf("%d texts, want %d", r.Len(), texts)
 		}
-		epoch := func(r *Rows, e int) (order []int32) { // first tokens, as dealt
+		epoch := func(r *Rows, e int) (order []int32) { // first tokens, in order
 			row := make([]int32, length)
 			for i := range texts {
 				r.Row(uint64(e*texts+i), row)
@@ -66,7 +66,7 @@ func TestRowsEpochs(t *testing.T) {
 			orders = append(orders, order)
 		}
 		orders = append(orders, epoch(other, first))
-		if texts >= 20 { // two orders of so many are the same once in 20!
+		if texts >= 20 { // two random orders are equal with a probability of 1 in 20!
 			for i := range orders {
 				for j := range i {
 					if slices.Equal(orders[i], orders[j]) {
@@ -78,8 +78,8 @@ func TestRowsEpochs(t *testing.T) {
 	})
 }
 
-// A fingerprint is the same for the same texts, length and seed, and another for others: here two
-// lists of texts that differ in one token at most.
+// A fingerprint is the same for the same texts, length and seed, and different for others: here for
+// two lists of texts that differ in at most one token.
 func TestRowsFingerprint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tokens, length := drawRows(t, 4000)
@@ -106,7 +106,7 @@ func TestRowsFingerprint(t *testing.T) {
 	})
 }
 
-// Tokens that are no whole texts are refused.
+// Tokens that are not whole texts are refused.
 func TestRowsRefuse(t *testing.T) {
 	for _, c := range []struct{ tokens, length int }{{0, 4}, {7, 4}, {3, 4}, {4, 0}, {4, -4}} {
 		if r, err := NewRows(make([]int32, c.tokens), c.length, 1); err == nil {

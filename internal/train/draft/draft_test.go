@@ -11,7 +11,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
-	_ "github.com/grovellm/grove/internal/drafters/lookup" // the drafter that the draft model is compared with
+	_ "github.com/grovellm/grove/internal/drafters/lookup" // draft models are compared with it
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/kernels/gemm"
@@ -41,9 +41,9 @@ func tiny(steps int) Recipe {
 	return r
 }
 
-// A draft model learns what the target says, better than the layers say it that it begins as. One that was interrupted
-// ends in the weights of one left alone, on another number of threads. What is exported is a whole model with the
-// target's tokenizer, which drafts and leaves what the target says as it is.
+// A draft model learns the target's predictions, and makes them better than the layers that it starts from. An
+// interrupted run ends with the weights of an uninterrupted one, also on another number of threads. The exported
+// file is a whole model with the target's tokenizer, which drafts without changing the target's output.
 func TestTrain(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	for name, precision := range map[string]string{"exact": "f32", "rounded": "bf16"} {
@@ -84,8 +84,8 @@ func TestTrain(t *testing.T) {
 	}
 }
 
-// What a draft model takes from its target as it is comes from files of any type, with biases, norms of another kind,
-// an output matrix of its own and factors of rotation.
+// A draft model can take unchanged parts from targets of any file type, with biases, norms of
+// another kind, a separate output matrix and rotation factors.
 func TestTargets(t *testing.T) {
 	of := traintest.Job(t)
 	for i, name := range []string{"tiny-llama3", "tiny-gptneox", "tiny-qwen2", "tiny-minicpm", "tiny-qwen3"} {
@@ -115,7 +115,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// drafts wants a file to be a draft model of a job's target, of one layer, with which a round has so many tokens.
+// drafts checks that a file is a draft model of a job's target, with one layer and at least tau tokens per round.
 func drafts(t *testing.T, j *train.Job, file string, tau float64) {
 	t.Helper()
 	target := j.Target
@@ -175,8 +175,8 @@ func drafts(t *testing.T, j *train.Job, file string, tau float64) {
 	}
 }
 
-// Of every architecture either the layers are refused, with a reason, or they are trained: a draft model of all of them
-// says what the target says, to the bit, and its gradient is that of its loss.
+// Layers of every architecture are either refused with a reason or trained: a draft model of all
+// layers predicts, to the bit, what the target predicts, and its gradient is that of its loss.
 func TestArchitectures(t *testing.T) {
 	trained := map[string]bool{}
 	refused := map[string]string{
@@ -218,7 +218,7 @@ func TestArchitectures(t *testing.T) {
 	}
 }
 
-// learns compares draft models of a target with it, and their gradient with differences of their loss.
+// learns compares draft models with their target, and their gradients with finite differences of their loss.
 func learns(t *testing.T, name string, m *model.Model) {
 	t.Helper()
 	all := make([]int, m.Config.Layers)

@@ -92,7 +92,7 @@ func (h *Head) grow(x nn.Mat, from, tokens []int32) nn.Mat {
 	return h.run(tokens, x, from, nil)
 }
 
-// run computes the rows of the pass that was laid out; their features are rows of of g.
+// run computes the rows of the pass that was laid out; their features are the rows of g that of lists.
 func (h *Head) run(tokens []int32, g nn.Mat, of []int32, noise func(g nn.Mat)) nn.Mat {
 	if h.used == len(h.passes) {
 		h.passes = append(h.passes, new(pass))

@@ -168,7 +168,7 @@ func (h *Head) teach(texts [][]int32, anchors [][]int, block int, o objective) {
 	}
 }
 
-// layOut makes a chain of every text, and attaches a block of block rows below the token
+// layOut makes a chain of every text, and attaches a block of the given length below the token
 // before each of its anchors.
 func (h *Head) layOut(texts [][]int32, anchors [][]int, block int) {
 	h.chains.Reset()

@@ -9,11 +9,11 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// fitTemplate returns the template of nodes nodes that is accepted most often. ranks has, for many places
-// of a text, the rank of the right token at each depth, negative if it was not ranked. A path's value is
-// the share of places whose ranks begin with it. The best paths are added one by one, as in the paper
-// (section 2.3.3); but the paper multiplies the heads' accuracies, while joint counts also capture that
-// one head's success may predict the next one's. Ranks that were never right are not skipped (level).
+// fitTemplate returns the template of this many nodes that is accepted most often. ranks has, for many
+// places of a text, the rank of the right token at each depth, negative if it was not ranked. A path's
+// value is the share of places whose ranks begin with it. The best paths are added one by one, as in the
+// paper (section 2.3.3); but the paper multiplies the heads' accuracies, while joint counts also capture
+// that one head's success may predict the next one's. Ranks that were never right are not skipped (level).
 func fitTemplate(ranks [][]int, nodes int) medusa.Template {
 	f := &fitting{ranks: ranks, at: [][]int32{nil}}
 	for i := range ranks {

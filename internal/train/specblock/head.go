@@ -81,10 +81,10 @@ func NewHead(c specblock.Config, tokens []int32, own bool, target *model.Model, 
 // Config is the head's shape.
 func (h *Head) Config() *specblock.Config { return &h.net.Config }
 
-// forward runs rounds rounds of blocks on some texts of one length; the first has the blocks of all
-// entries. Afterwards rounds[b].states has the rows of round b before the last norm, rounds[b].said
-// their predictions, and soft the target's distributions from place h.first on. Blocks whose token,
-// or the token after it, is beyond the text are left out.
+// forward runs several rounds of blocks on some texts of one length; the first has the blocks of
+// all entries. Afterwards rounds[b].states has the rows of round b before the last norm,
+// rounds[b].said their predictions, and soft the target's distributions from place h.first on.
+// Blocks whose token, or the token after it, is beyond the text are left out.
 //
 // onPath allows only starts that drafting reaches: if the row of a cut comes after a wrong row of
 // its block, the new block starts from an earlier row. The text's token there is then that row's

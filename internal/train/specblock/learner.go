@@ -84,7 +84,7 @@ func (l *learner) draw(number int, text *train.Conversation, rounds, anchors int
 		r.Repeats), rounds)
 }
 
-// drawCuts turns anchors into starts, each for rounds rounds of blocks: every later block starts
+// drawCuts turns anchors into starts, each for this many rounds of blocks: every later block starts
 // from a row of the block before it, all with the same probability (§3.3, cross-block training).
 func drawCuts(seed, number uint64, anchors []int, rounds int) []start {
 	r := rand.New(rand.NewPCG(seed, number))

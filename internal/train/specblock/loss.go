@@ -193,8 +193,8 @@ func (h *Head) ranks(r *round, rows []int32, x nn.Mat) nn.Mat {
 const rankScale = 1e-3
 
 // learnRanks adds, on the tape, the gradient of the mean cross-entropy of the buckets of a round's
-// rows (§3.3, rank-head supervision). Rows of rare buckets count more: the weight of a bucket is
-// its share of the rows to the power of 1 − balance.
+// rows (§3.3, rank-head supervision). Rows of rare buckets count more: a bucket's total weight is
+// proportional to its number of rows to the power of 1 − balance.
 func (h *Head) learnRanks(r *round, rows []int32, x nn.Mat, balance float64, scale float32) {
 	out := h.ranks(r, rows, x)
 	bucket := make([]int8, len(rows))
