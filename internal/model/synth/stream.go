@@ -202,7 +202,7 @@ func (c *chunk) make(f []float32, seed uint64, gguf bool) ([]float32, error) {
 	return f, err
 }
 
-// blockScale returns the function that sets the scale of a block of t, and whether t is a type that tensor does not write.
+// blockScale returns the function that sets the scale of a block of t, or false if tensor writes blocks of t itself.
 func blockScale(t tensor.Type) (set func(block []byte, d float32), ok bool) {
 	if code, ok := codebook.Named(t.String()); ok {
 		return code.SetScale, true
