@@ -35,9 +35,14 @@ func (m *Model) chat(ctx context.Context, messages []Message, r Request) iter.Se
 		}
 		r := r // each range has its own
 		messages := messages
-		if marks := m.marks(); marks != callform.AllMarks[0] { // such marks are text, left to the template
+		if marks, answer := m.marks(); marks != callform.AllMarks[0] { // such marks are text, left to the template
 			r.Reasoning = true
 			messages = cutReasoning(messages, marks)
+			for _, mark := range []string{answer.Begin, answer.End} {
+				if id, ok := m.Tokenizer().Find(mark); ok && m.Tokenizer().IsSpecial(id) {
+					r.hidden = append(r.hidden, id)
+				}
+			}
 		}
 		tokens, err := tokenizeChat(layout, messages)
 		if err != nil {
@@ -52,14 +57,16 @@ func (m *Model) chat(ctx context.Context, messages []Message, r Request) iter.Se
 // Layout is how the model's conversations are laid out; chat.Layout has more options than Chat takes.
 func (m *Model) Layout() (*chat.Layout, error) { return m.layout() }
 
-// marks returns the marks around reasoning, by the chat template.
-func (m *Model) marks() callform.Marks {
+// marks returns the marks around reasoning and around the answer, by the chat template.
+func (m *Model) marks() (thought, answer callform.Marks) {
 	if layout, err := m.Layout(); err == nil {
-		if marks := callform.MarksOf(layout); marks.End != "" {
-			return marks
-		}
+		thought = callform.MarksOf(layout)
+		answer = callform.AnswerOf(layout)
 	}
-	return callform.AllMarks[0]
+	if thought.End == "" {
+		thought = callform.AllMarks[0]
+	}
+	return thought, answer
 }
 
 // cutReasoning returns the messages without the reasoning, between marks, at the beginning of earlier answers.

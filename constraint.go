@@ -30,8 +30,8 @@ type knownConstraint struct {
 
 // constraint returns what a request's output must match, or nil for no constraint.
 func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
-	source := grammar.Source{Grammar: r.Grammar, JSONSchema: r.JSONSchema, Regex: r.Regex, Marks: m.marks(),
-		ThinkingNow: r.ReasoningOpen}
+	source := grammar.Source{Grammar: r.Grammar, JSONSchema: r.JSONSchema, Regex: r.Regex, ThinkingNow: r.ReasoningOpen}
+	source.Marks, source.Answer = m.marks()
 	source.Thinking = r.Reasoning && source.Marks != callform.Channels
 	source.NoThought = r.Reasoning && r.ReasoningBudget < 0
 	field := ""

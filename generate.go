@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,6 +121,7 @@ func Collect(chunks iter.Seq2[Chunk, error]) (*Result, error) {
 // output turns tokens into text as they are emitted.
 type output struct {
 	decoder *tokenizer.Decoder // nil without a tokenizer
+	hidden  []int32            // tokens that the text leaves out
 	thought reasoned
 	stopper stopper
 	all     strings.Builder // the text let out: a prefix of the tokens' text
@@ -141,7 +143,10 @@ func (o *output) push(token int32) (stopped bool) {
 	if o.decoder == nil {
 		return false
 	}
-	text := o.decoder.Push(token)
+	text := ""
+	if !slices.Contains(o.hidden, token) {
+		text = o.decoder.Push(token)
+	}
 	o.decoded += len(text)
 	o.sources = append(o.sources, source{end: o.decoded})
 	return o.add(text)

@@ -88,3 +88,32 @@ func TestConstrainedChannels(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// Control tokens around the answer are not part of its text.
+func TestChatHidesMarks(t *testing.T) {
+	s, err := synth.Lookup("tiny-qwen3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	if err := synth.Write(context.Background(), path, s, synth.Options{Type: tensor.F32, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := grove.Open(path, grove.Options{Threads: 1, Context: 256, ChatTemplate: "{# [/THINK] #}" +
+		"{% for m in messages %}{{ m.role }}: {{ '<|im_start|>' if m.role == 'assistant' }}{{ m.content }}\n{% endfor %}" +
+		"{% if add_generation_prompt %}assistant: {% endif %}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	mark, _ := m.Tokenizer().Find("<|im_start|>")
+	r, err := grove.Collect(m.Chat(context.Background(), []grove.Message{{Role: "user", Content: "x"}}, grove.Request{
+		MaxTokens: 9, Sampling: grove.Sampling{Temperature: 1, Seed: 3, LogitBias: map[int32]float32{mark: 12}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := m.Tokenizer().Decode(r.Tokens, tokenizer.DecodeOptions{Continue: true}); r.Text != want ||
+		!slices.Contains(r.Tokens, mark) {
+		t.Errorf("%v: %q, want %q", r.Tokens, r.Text, want)
+	}
+}

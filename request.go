@@ -21,6 +21,7 @@ type Request struct {
 	MaxTokens int      // maximum tokens to generate; 0: until the context is full
 	Stop      []string // strings to end before, at most 64 of up to 4096 bytes each; they may span tokens
 	turnEnds  []string // additional ones, from the layout of a conversation
+	hidden    []int32  // control tokens that the text leaves out
 
 	Sampling Sampling // without PenaltyLast and PenaltyFrom, presence and frequency penalties count only the output
 

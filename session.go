@@ -332,8 +332,9 @@ func (m *Model) checkTokens(field string, tokens []int32) error {
 func (g *generation) request() speculate.Request {
 	r := g.r
 	g.out.stopper.stops = slices.Concat(r.Stop, r.turnEnds)
-	marks := g.m.marks()
+	marks, _ := g.m.marks()
 	g.out.thought.marks = marks
+	g.out.hidden = r.hidden
 	if r.Tools != nil {
 		g.out.thought.opens = callform.Of(r.Tools.Form).Opens()
 	}

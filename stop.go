@@ -77,9 +77,9 @@ func (r *reasoned) push(text string) (thought, rest string) {
 	r.held += text
 	if r.state == mayReason {
 		switch begun := strings.TrimLeft(r.held, reasoningSpaces); {
-		case strings.HasPrefix(begun, r.marks.Begin):
+		case strings.HasPrefix(begun, r.marks.Begin), strings.HasPrefix(begun, r.marks.End):
 			r.state = isReasoning
-		case strings.HasPrefix(r.marks.Begin, begun):
+		case strings.HasPrefix(r.marks.Begin, begun), strings.HasPrefix(r.marks.End, begun):
 			return "", ""
 		default:
 			r.state = noReasoning

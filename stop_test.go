@@ -74,7 +74,8 @@ func TestStopBehindReasoning(t *testing.T) {
 			0, 3).Draw(t, "stops")
 		open := rapid.Bool().Draw(t, "open")
 		thought, rest := "", text
-		if begun := strings.TrimLeft(text, " \n"); open || strings.HasPrefix(begun, "<think>") {
+		begun := strings.TrimLeft(text, " \n")
+		if open || strings.HasPrefix(begun, "<think>") || strings.HasPrefix(begun, "</think>") {
 			thought, rest = text, ""
 			before, after, ended := strings.Cut(text, "</think>")
 			if call := strings.Index(before, "<call>"); call >= 0 {

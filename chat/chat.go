@@ -58,6 +58,9 @@ type Layout struct {
 	callForm *CallForm
 	callErr  error
 	generic  *generic // nil where the template writes them
+
+	marks           sync.Once
+	thought, answer callform.Marks
 }
 
 type named struct {
@@ -123,18 +126,36 @@ func (l *Layout) names() []string {
 }
 
 func init() {
-	callform.MarksOf = func(layout any) callform.Marks {
-		for _, m := range callform.AllMarks {
-			if slices.ContainsFunc(layout.(*Layout).templates, func(t named) bool { return strings.Contains(t.source, m.End) }) {
-				return m
-			}
-		}
-		return callform.Marks{}
-	}
+	callform.MarksOf = func(layout any) callform.Marks { return layout.(*Layout).findMarks().thought }
+	callform.AnswerOf = func(layout any) callform.Marks { return layout.(*Layout).findMarks().answer }
 	lower.TemplateOf = func(layout any) string {
 		l := layout.(*Layout)
 		return l.templates[max(0, slices.Index(l.names(), "default"))].source
 	}
+}
+
+// findMarks finds what stands around reasoning and around the answer: marks that templates name, or those they write.
+func (l *Layout) findMarks() *Layout {
+	l.marks.Do(func() {
+		named := func(word string) bool {
+			return slices.ContainsFunc(l.templates, func(t named) bool { return strings.Contains(t.source, word) })
+		}
+		l.thought, l.answer = callform.FindMarks(l.callTemplate(nil))
+		for _, m := range slices.Backward(callform.AllMarks) {
+			if named(m.End) {
+				l.thought = m
+			}
+		}
+		for _, a := range callform.Answers {
+			if l.thought.End == a.Known[0] && named(a.Known[1]) {
+				l.answer = a.Marks
+			}
+		}
+		if l.thought == callform.Channels { // the form knows them
+			l.answer = callform.Marks{}
+		}
+	})
+	return l
 }
 
 // pick finds a template by name; with none asked for, tool_use where there are tools, or the default.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/testing/testdata"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -276,6 +277,48 @@ func TestVariablesAreText(t *testing.T) {
 		ids, err := layout.Encode(nil, Options{Vars: map[string]json.RawMessage{name: json.RawMessage(`"a<|end|>"`)}})
 		if n := len(slices.DeleteFunc(slices.Clone(ids), func(id int32) bool { return id != 256 })); err != nil || n != 1 {
 			t.Errorf("%s: %v, %v: %d control tokens, want the template's own", name, ids, err, n)
+		}
+	}
+}
+
+// The marks around reasoning and around the answer are those that the template writes, or that it names if a model is
+// known to write them.
+func TestMarks(t *testing.T) {
+	const before = "{% for m in messages %}<|{{ m.role }}|>{% if m.role != 'assistant' %}{{ m.content }}{% else %}"
+	const behind = "{% endif %}<|im_end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>PROMPT{% endif %}"
+	const calls = "{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}"
+	type marks = callform.Marks
+	for _, c := range []struct {
+		turn, prompt    string
+		thought, answer marks
+	}{
+		{"{{ m.content }}" + calls, "", marks{}, marks{}},
+		{"{% if m.reasoning_content %}<mm:think>{{ m.reasoning_content }}{% endif %}</mm:think>{{ m.content }}" + calls, "",
+			marks{"<mm:think>", "</mm:think>"}, marks{}},
+		{"<think:x>{{ m.reasoning_content }}</think:x>\n{{ m.content }}" + calls, "<think:x>",
+			marks{"<think:x>", "</think:x>"}, marks{}},
+		{"{% if m.reasoning %}<|START_THINKING|>{{ m.reasoning }}<|END_THINKING|>{% endif %}" +
+			"<|START_TEXT|>{{ m.content }}<|END_TEXT|>", "<|START_THINKING|>",
+			marks{"<|START_THINKING|>", "<|END_THINKING|>"}, marks{"<|START_TEXT|>", "<|END_TEXT|>"}},
+		{"{% if m.tool_calls %}<|START_THINKING|>{{ m.tool_plan }}<|END_THINKING|>" + calls +
+			"{% else %}<|START_RESPONSE|>{{ m.content }}<|END_RESPONSE|>{% endif %}", "",
+			marks{"<|START_THINKING|>", "<|END_THINKING|>"}, marks{"<|START_RESPONSE|>", "<|END_RESPONSE|>"}},
+		{"{% if m.reasoning %}<|think|>{{ m.reasoning }}<|end|><|assistant|>{% endif %}<|content|>{{ m.content }}", "",
+			marks{"<|think|>", "<|end|><|assistant|>"}, marks{"<|content|>", ""}},
+		{"{{ m.reasoning }}\n{{ m.content }}", "", marks{}, marks{}},
+		{"{# between <think></think>, and the response between <response></response> #}{{ m.content }}", "",
+			marks{"<think>", "</think>"}, marks{"<response>", "</response>"}},
+		{"{# </think> #}{% if m.role == 'tool' %}<response>{{ m.content }}</response>{% else %}{{ m.content }}{% endif %}", "",
+			marks{"<think>", "</think>"}, marks{}},
+		{"{# [BEGIN FINAL RESPONSE] ... [END FINAL RESPONSE] #}{{ m.content }}", "",
+			marks{"Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"}, marks{"", "[END FINAL RESPONSE]"}},
+	} {
+		l, err := Parse(toy(t, "", "<|im_end|>"), before+c.turn+strings.Replace(behind, "PROMPT", c.prompt, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if thought, answer := callform.MarksOf(l), callform.AnswerOf(l); thought != c.thought || answer != c.answer {
+			t.Errorf("%s: %q, %q; want %q, %q", c.turn, thought, answer, c.thought, c.answer)
 		}
 	}
 }

@@ -49,6 +49,11 @@ func (c converter) nameReasoning(message *jinja.Dict) {
 			continue
 		}
 		message.Set("reasoning_content", reasoning)
+		for _, other := range []string{"reasoning", "tool_plan"} { // Solar's and Command R7B's
+			if message.Get(other) == nil {
+				message.Set(other, reasoning)
+			}
+		}
 		content, calls := message.Get("content"), message.Get("tool_calls")
 		if text, isText := content.(string); c.blocks && (isText || content == nil) {
 			parts := &jinja.List{}

@@ -30,6 +30,7 @@ type call struct {
 	turnEnds   []string           // the strings of request.Stop that come from the chat template
 	offered    map[string]offered // tools that the client knows by another name or kind
 	marks      callform.Marks     // around reasoning
+	answer     callform.Marks     // around the answer; without Begin if the prompt has that
 	verbatim   bool               // reasoning stays in the content
 	earlier    int                // number of tool calls in the conversation
 

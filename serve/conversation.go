@@ -286,6 +286,7 @@ func channels(layout *chat.Layout) *grove.Tools {
 func (c *call) setReasoning(o *chatOptions, layout *chat.Layout, begun string) {
 	budget := o.budget().or(-1)
 	c.marks = callform.MarksOf(layout)
+	c.answer = callform.AnswerOf(layout)
 	if c.marks == callform.Channels {
 		if c.request.Tools == nil {
 			return
@@ -294,7 +295,11 @@ func (c *call) setReasoning(o *chatOptions, layout *chat.Layout, begun string) {
 	}
 	begin := strings.TrimSpace(c.marks.Begin)
 	open := strings.LastIndex(begun, begin) > strings.LastIndex(begun, c.marks.End)
-	if begin == "" || strings.TrimSpace(begun) != "" && !open {
+	if strings.TrimSpace(begun) != "" && !open {
+		c.answer.Begin = ""
+		return
+	}
+	if begin == "" {
 		return
 	}
 	r := &c.request

@@ -131,6 +131,31 @@ func TestReasoningInContent(t *testing.T) {
 	}
 }
 
+// Marks that the template alone tells of are left out of answers, around reasoning and around the answer, whole and
+// streamed; those around an answer that is continued too.
+func TestMarksOfTemplate(t *testing.T) {
+	template := strings.NewReplacer("<think>\n", "<x:think>", "{# </think> #}", "").Replace(dialectReasoning)
+	template = strings.Replace(template, "{{ m.content }}", "{% if m.role != 'assistant' %}{{ m.content }}{% else %}"+
+		"{% if m.reasoning %}<x:think>{{ m.reasoning }}</x:think>{% endif %}<a>{{ m.content }}</a>{% endif %}", 1)
+	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: template}), serve.Options{})
+	for _, open := range []bool{true, false} {
+		body := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}}, "seed": 1, "max_tokens": 60,
+			"temperature": 1.5, "reasoning_budget": 9, "chat_template_kwargs": map[string]any{"enable_thinking": open},
+			"grammar": `root ::= "<a>Hi</a>"`}
+		message := at(s.post("/v1/chat/completions", body), "choices.0.message")
+		thought, _ := at(message, "reasoning_content").(string)
+		streamed := assemble(t, s.events("/v1/chat/completions", body), 1)[0].text
+		if at(message, "content") != "Hi" || streamed != "Hi" || (thought != "") != open || strings.Contains(thought, "<") {
+			t.Errorf("open %v: %v, streamed %q", open, message, streamed)
+		}
+	}
+	a := s.post("/v1/messages", map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"},
+		map[string]any{"role": "assistant", "content": "So"}}, "max_tokens": 40, "grammar": `root ::= " be it</a>"`})
+	if text := at(a, "content.0.text"); text != " be it" {
+		t.Errorf("continued: %v", a)
+	}
+}
+
 // Chats have reasoning under llama.cpp's name and under that of vLLM and Ollama, whole and in each piece of a stream.
 func TestReasoningNames(t *testing.T) {
 	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})

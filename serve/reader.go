@@ -32,9 +32,11 @@ type reader struct {
 	form      *callform.Form
 	calling   bool // the answer is calls alone
 	marks     callform.Marks
+	answer    callform.Marks
 	opens     string // a call, which also ends reasoning
 	reasoning bool   // the answer may begin with it
-	verbatim  bool   // reasoning and its marks are content
+	verbatim  bool   // reasoning and all marks are content
+	wrapped   bool   // the answer ends with a mark
 	state     readerState
 	trim      bool // spaces at the beginning of the content are left out
 	held      string
@@ -55,7 +57,8 @@ const (
 
 // newReader makes the reader of a choice.
 func (c *call) newReader() *reader {
-	r := &reader{marks: c.marks, earlier: c.earlier, reasoning: c.request.Reasoning, verbatim: c.verbatim}
+	r := &reader{marks: c.marks, answer: c.answer, earlier: c.earlier, reasoning: c.request.Reasoning, verbatim: c.verbatim}
+	r.wrapped = r.answer.Begin == "" && r.answer.End != ""
 	r.reasoning = r.reasoning && r.marks.Begin != callform.Channels.Begin // the form parts it
 	switch {
 	case !c.chat:
@@ -156,6 +159,18 @@ func (r *reader) step(p *parts, done bool) bool {
 func (r *reader) content(p *parts, done bool) {
 	text := r.held
 	r.held = ""
+	if r.wrapped {
+		before, behind, ended := strings.Cut(text, r.answer.End)
+		switch {
+		case ended:
+			text = strings.TrimRight(before, " \n") + strings.TrimLeft(behind, " \n")
+			r.wrapped = false
+		case !done:
+			given := len(strings.TrimRight(text[:len(text)-callform.Overlap(text, r.answer.End)], " \n"))
+			r.held = text[given:]
+			text = text[:given]
+		}
+	}
 	if r.tools == nil {
 		p.content += text
 		return
@@ -183,15 +198,30 @@ func (r *reader) content(p *parts, done bool) {
 // begin finds out what the text begins with, spaces apart.
 func (r *reader) begin(done bool) bool {
 	text := strings.TrimLeft(r.held, " \n")
-	begin := r.marks.Begin
+	begin, end := r.marks.Begin, r.marks.End
+	answer := r.answer.Begin
+	marked := answer != "" && !r.verbatim && (r.trim || r.marks != callform.AllMarks[0])
+	unclear := func(mark string) bool { return len(text) < len(mark) && strings.HasPrefix(mark, text) }
 	switch {
-	case !done && (text == "" || r.reasoning && len(text) < len(begin) && strings.HasPrefix(begin, text)):
+	case !done && (text == "" || r.reasoning && (unclear(begin) || unclear(end)) || marked && unclear(answer)):
 		return false
 	case r.reasoning && strings.HasPrefix(text, begin):
 		r.state = inReasoning
 		if !r.verbatim {
 			r.held = text[len(begin):]
 		}
+		return true
+	case r.reasoning && strings.HasPrefix(text, end): // there is none
+		r.state = inReasoning
+		if !r.verbatim {
+			r.held = text
+		}
+		return true
+	case marked && strings.HasPrefix(text, answer):
+		r.held = text[len(answer):]
+		r.answer.Begin = ""
+		r.wrapped = r.answer.End != ""
+		r.trim = true
 		return true
 	case r.trim:
 		r.held = text

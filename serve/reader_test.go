@@ -137,3 +137,58 @@ func TestCallsInStructure(t *testing.T) {
 		}
 	}
 }
+
+// The marks around an answer are no part of it, and neither is one that ends reasoning that never began.
+func TestMarkedAnswers(t *testing.T) {
+	type marks = callform.Marks
+	think, response := callform.AllMarks[0], callform.Answers[0].Marks
+	cohere := marks{Begin: "<|START_THINKING|>", End: "<|END_THINKING|>"}
+	text := marks{Begin: "<|START_TEXT|>", End: "<|END_TEXT|>"}
+	solar := marks{Begin: "<|think|>", End: "<|end|><|begin|>assistant"}
+	content := marks{Begin: "<|content|>"}
+	const call = "<tool_call>\n" + `{"name": "f", "arguments": {}}` + "\n</tool_call>"
+	for _, c := range []struct {
+		marks, answer marks
+		open          bool
+		text          string
+		reason, want  string
+		calls         int
+	}{
+		{think, marks{}, false, "\n</think>\n\nHi </think>", "", "Hi </think>", 0},
+		{think, marks{}, false, "</thin", "", "</thin", 0},
+		{think, response, false, "<think>a</think>\n<response>\nHi\n</response>\n", "a", "Hi", 0},
+		{think, response, false, "<think>a</think>Hi <response>x</response>", "a", "Hi <response>x</response>", 0},
+		{think, response, false, "<response>x</response>", "", "<response>x</response>", 0},
+		{think, response, false, "<think>a</think><response>x</resp\n", "a", "x</resp\n", 0},
+		{cohere, text, true, "a<|END_THINKING|><|START_TEXT|>Hi\nyou<|END_TEXT|>", "a", "Hi\nyou", 0},
+		{cohere, text, false, "<|START_TEXT|>Hi<|END_TEXT|>", "", "Hi", 0},
+		{cohere, text, true, "a<|END_THINKING|>" + call, "a", "", 1},
+		{cohere, text, true, "a<|END_THINKING|><|START_TEXT|>Hi<|END_TEXT|>" + call, "a", "Hi", 1},
+		{cohere, marks{End: text.End}, false, "there<|END_TEXT|>", "", "there", 0},
+		{solar, content, false, "<|think|>a<|end|><|begin|>assistant<|content|>Hi", "a", "Hi", 0},
+		{solar, content, false, "<|content|>Hi <|content|>", "", "Hi <|content|>", 0},
+	} {
+		form := callForm(t, "hermes")
+		rapid.Check(t, func(t *rapid.T) {
+			k := &callOf{chat: true, marks: c.marks, answer: c.answer}
+			k.request = grove.Request{Reasoning: true, ReasoningOpen: c.open}
+			if c.calls > 0 || rapid.Bool().Draw(t, "tools") {
+				k.request.Tools = &grove.Tools{Form: form, List: []grove.Tool{{Name: "f"}}}
+			}
+			r := k.newReader()
+			var p parts
+			for rest, done := c.text, false; !done; {
+				n := rapid.IntRange(0, len(rest)).Draw(t, "piece")
+				done = n == len(rest)
+				next := r.add(rest[:n], done)
+				rest = rest[n:]
+				p.reasoning += next.reasoning
+				p.content += next.content
+			}
+			if p.reasoning != c.reason || strings.TrimRight(p.content, "\n") != strings.TrimRight(c.want, "\n") ||
+				r.calls != c.calls {
+				t.Fatalf("%q: reasoning %q, content %q, %d calls", c.text, p.reasoning, p.content, r.calls)
+			}
+		})
+	}
+}

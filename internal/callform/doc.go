@@ -9,15 +9,28 @@ import "strings"
 // Of is the form that a *chat.CallForm holds. Package chat sets it.
 var Of func(form any) *Form
 
-// MarksOf are those that a *chat.Layout's template knows; empty where it knows none. Package chat sets it.
-var MarksOf func(layout any) Marks
+// MarksOf and AnswerOf are the marks around reasoning and around the answer in the turns of a *chat.Layout; empty where
+// its template knows none. Package chat sets them.
+var MarksOf, AnswerOf func(layout any) Marks
 
-// Marks are what stands around reasoning.
+// Marks are what stands around a part of a turn.
 type Marks struct{ Begin, End string }
 
-// AllMarks are those that models have, the commonest first.
+// AllMarks are those around the reasoning of models whose templates may not show reasoning, the commonest first.
 var AllMarks = []Marks{{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}, {"<seed:think>", "</seed:think>"},
-	{"<|channel>thought\n", "<channel|>"}, Channels}
+	{"<|channel>thought\n", "<channel|>"}, Channels, {"<|inner_prefix|>", "<|inner_suffix|>"},
+	{"Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"}}
+
+// Answers are the marks around the answer of models that write them behind reasoning alone. Known are the words of a
+// template, the first of which ends reasoning: Granite 3.3's, Hunyuan's and Apriel 1.5's.
+var Answers = []struct {
+	Known [2]string
+	Marks
+}{
+	{[2]string{"</think>", "<response></response>"}, Marks{"<response>", "</response>"}},
+	{[2]string{"</think>", "split('<answer>')"}, Marks{"<answer>", "</answer>"}},
+	{[2]string{"[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"}, Marks{"", "[END FINAL RESPONSE]"}},
+}
 
 // Cut splits a text that begins with reasoning at the end of the reasoning: at the mark End, or at a call, since some
 // models sometimes omit the mark. opens is Form.Opens, or empty; rest begins with the call. If the reasoning has not

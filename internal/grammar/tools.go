@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -33,7 +34,8 @@ type Source struct {
 	// output is text without reasoning.
 	Thinking, ThinkingNow bool
 	Marks                 callform.Marks
-	NoThought             bool // the form's channel of reasoning is empty
+	Answer                callform.Marks // may be around text
+	NoThought             bool           // the form's channel of reasoning is empty
 
 	closed bool // the reasoning ends after a character
 }
@@ -73,7 +75,7 @@ func (s *Source) Compile() (*Grammar, error) {
 		if !s.Thinking {
 			text = g.without(0, s.Marks.Begin)
 		}
-		root = g.add("any text", text)
+		root = g.add("any text", seq(maybe(g.markers(s.Answer.Begin)), text, maybe(g.markers(s.Answer.End))))
 	}
 	if err != nil {
 		return nil, err
@@ -89,12 +91,10 @@ func (s *Source) Compile() (*Grammar, error) {
 		if s.closed {
 			thought, begun = chars(allChars...), nothing()
 		}
-		answer := seq(g.marker(s.Marks.End), repeat(literal("\n"), 0, 2), refer(root))
+		answer := seq(g.markers(s.Marks.End), repeat(literal("\n"), 0, 2), refer(root))
 		output := seq(thought, alt(answer, begun))
 		if !s.ThinkingNow {
-			at := strings.LastIndexAny(s.Marks.Begin, ">]") + 1 // text may follow the token, as in Gemma's
-			begins := seq(g.marker(s.Marks.Begin[:at]), literal(s.Marks.Begin[at:]))
-			output = alt(seq(begins, output), refer(root))
+			output = alt(seq(g.markers(s.Marks.Begin), output), refer(root))
 		}
 		root = g.add("the output", output)
 	}
@@ -113,6 +113,20 @@ func ControlPiece(name string) []byte {
 func (g *grammar) marker(text string) *expr {
 	return alt(literal(text), &expr{op: opControl, name: text})
 }
+
+// markers matches a text whose words in brackets may also be names of control tokens.
+func (g *grammar) markers(text string) *expr {
+	e := seq()
+	from := 0
+	for _, at := range bracketed.FindAllStringIndex(text, -1) {
+		e.kids = append(e.kids, literal(text[from:at[0]]), g.marker(text[at[0]:at[1]]))
+		from = at[1]
+	}
+	e.kids = append(e.kids, literal(text[from:]))
+	return e
+}
+
+var bracketed = regexp.MustCompile(`<[^<>]+>|\[[^\[\]]+\]`)
 
 // callText matches a part of the text of calls.
 func (g *grammar) callText(t callform.Text) *expr {
@@ -259,7 +273,7 @@ func (s *Source) readTools() (g *grammar, root int, within *expr, err error) {
 	}
 	e := calls
 	if !s.Must {
-		e.kids = append(e.kids, seq(g.callText(f.Text), text))
+		e.kids = append(e.kids, seq(g.callText(f.Text), text, maybe(g.markers(s.Answer.End))))
 	}
 	if thought := f.Thought; len(thought.Assign) > 0 && !s.NoThought {
 		e = seq(star(seq(g.callText(thought.Assign), g.without(0, thought.Close.String()), g.callText(thought.Close))), e)

@@ -41,6 +41,8 @@ func TestTools(t *testing.T) {
 	add, now := `{"name": "add", "arguments": {"a": 1, "b": 2}}`, `{"name": "now", "arguments": {}}`
 	hermes := func(call string) string { return "<tool_call>\n" + call + "\n</tool_call>" }
 	listed := func(call string) string { return strings.TrimSuffix(call, "}") + `, "id": "abcdefghi"}` }
+	solar := callform.Marks{Begin: "<|think|>", End: "<|end|><|begin|>assistant"}
+	wrapped := callform.Marks{Begin: "<a>", End: "</a>"}
 	for _, c := range []struct {
 		form    string
 		s       Source
@@ -94,6 +96,12 @@ func TestTools(t *testing.T) {
 			[]string{"a", "</think>", "</think>a</think>a"}},
 		{"hermes", Source{Marks: callform.AllMarks[3], Thinking: true}, []string{"\xff<|channel>\xffthought\na<channel|>b",
 			"<|channel>thought\n\xff<channel|>\xff\n" + hermes(now)}, []string{"\xff<|channel>\xffb"}},
+		{"", Source{Marks: solar, Answer: wrapped, Thinking: true}, []string{
+			"\xff<|think|>\xffa\xff<|end|>\xff\xff<|begin|>\xffassistantb",
+			"<|think|>a<|end|><|begin|>assistant\xff<a>\xffb\xff</a>\xff", "\xff<a>\xffb", "b\xff</a>\xff"},
+			[]string{"\xff<|think|>\xffa\xff<|end|>\xffb", "b\xff<a>\xff"}},
+		{"hermes", Source{Marks: solar, Answer: wrapped, Thinking: true}, []string{"b\xff</a>\xff",
+			"\xff<|think|>\xffa\xff<|end|>\xff\xff<|begin|>\xffassistant" + hermes(now)}, []string{"\xff</a>\xffb"}},
 	} {
 		if c.s.Marks.End == "" {
 			c.s.Marks = callform.AllMarks[0]
