@@ -71,7 +71,7 @@ func (r *run) getitem(x, key Value) (v Value, ok bool) {
 
 // changing lists the methods that the sandbox withholds from templates because they would change the value.
 var changing = map[string][]string{
-	"list": {"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"},
+	"list": {"clear", "reverse", "insert", "sort", "extend", "remove"},
 	"dict": {"clear", "pop", "popitem", "setdefault", "update"},
 }
 
@@ -199,6 +199,16 @@ func (r *run) listMethod(x Value, name string) (Value, bool) {
 			r.take(name, a)
 			return r.listed(slices.Clone(x.(*List).Items))
 		}), true
+	case name == "append" && isList:
+		return method(func(r *run, a *arguments) Value {
+			item := r.take(name, a, "/object")[0]
+			list := x.(*List)
+			r.spend(len(list.Items), 32)
+			list.Items = append(slices.Clip(list.Items), item) // others may share the items
+			return nil
+		}), true
+	case name == "pop" && isList:
+		return method(func(r *run, a *arguments) Value { return r.pop(x.(*List), a) }), true
 	}
 	if s, ok := x.(*span); ok {
 		switch name {
@@ -211,6 +221,21 @@ func (r *run) listMethod(x Value, name string) (Value, bool) {
 		}
 	}
 	return nil, false
+}
+
+// pop takes an element, by default the last, out of a list.
+func (r *run) pop(list *List, a *arguments) Value {
+	at := r.index(or(r.take("pop", a, "/index?")[0], integer(-1)), "pop")
+	if at < 0 {
+		at += len(list.Items)
+	}
+	if at < 0 || at >= len(list.Items) {
+		r.fail("pop: the list has no such element")
+	}
+	item := list.Items[at]
+	r.spend(len(list.Items), 0)
+	list.Items = slices.Concat(list.Items[:at], list.Items[at+1:])
+	return item
 }
 
 func (r *run) indexOf(x Value, a *arguments) Value {

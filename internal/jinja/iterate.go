@@ -21,7 +21,14 @@ func (r *run) iterate(v Value) *iterator {
 	}
 	switch v := v.(type) {
 	case *List:
-		return overList(v.Items)
+		i := 0
+		return &iterator{func() (Value, bool) { // with what is appended meanwhile
+			i++
+			if i > len(v.Items) {
+				return nil, false
+			}
+			return v.Items[i-1], true
+		}}
 	case *Tuple:
 		return overList(v.Items)
 	case *Dict:

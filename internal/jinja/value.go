@@ -15,7 +15,7 @@ type Value = any
 // Markup is text that is safe in HTML: other text joined with it is escaped.
 type Markup string
 
-// A List is Python's list. Under the sandbox, no template can change one.
+// A List is Python's list. Templates can append to it and pop from it.
 type List struct{ Items []Value }
 
 // A Tuple may have names for its items, as groupby's tuples have.

@@ -9,6 +9,7 @@ those of others are the first 16 hexadecimal digits of the text's SHA-256, or th
 import gzip, hashlib, itertools, json, os, random, sys
 
 import datetime as real
+import jinja2.sandbox
 from transformers.utils import chat_template_utils as hf
 
 here = os.path.dirname(os.path.abspath(__file__))
@@ -21,6 +22,15 @@ class Now(real.datetime):
 
 
 hf.datetime = Now
+
+
+class Sandbox(jinja2.sandbox.ImmutableSandboxedEnvironment):
+    """Lets lists grow and shrink, as llama.cpp does: templates in GGUF files ask for it."""
+    def is_safe_attribute(self, of, name, value):
+        return isinstance(of, list) and name in ("append", "pop") or super().is_safe_attribute(of, name, value)
+
+
+hf.ImmutableSandboxedEnvironment = jinja2.sandbox.ImmutableSandboxedEnvironment = Sandbox
 
 
 def render(source, variables):
