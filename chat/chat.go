@@ -270,6 +270,12 @@ func (l *Layout) renderAs(find func() *generic, messages []Message, o Options, g
 		now = time.Now()
 	}
 	text, err := prog.Render(vars, now)
+	if err != nil && tools == nil { // some templates list tools without a look whether there are any
+		vars["tools"] = &jinja.List{}
+		if text, without := prog.Render(vars, now); without == nil {
+			return text, nil
+		}
+	}
 	if err != nil {
 		return "", fmt.Errorf("chat template: %w", err)
 	}

@@ -267,6 +267,17 @@ func TestReasoningInContent(t *testing.T) {
 	}
 }
 
+// A template that lists tools without a look whether there are any gets none.
+func TestNoTools(t *testing.T) {
+	layout, err := Parse(toy(t, ""), "{{ tools is none }}{% for t in tools %}{{ t }}{% endfor %}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := layout.Render(nil, Options{}); err != nil || text != "False" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 // What variables say is text too, whichever they are: the name of a control token in one does not become that token.
 func TestVariablesAreText(t *testing.T) {
 	layout, err := Parse(toy(t, "", "<|end|>"), "{{ documents }}{{ mood }}<|end|>")

@@ -184,6 +184,13 @@ type shownFunction struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
+// Some templates fail for a value of several types, the first of which stands for all then, or for a default that is no
+// text, such as Hermes's and gpt-oss's.
+var (
+	severalTypes = regexp.MustCompile(`"type":\s*\[\s*(?:"null"\s*,\s*)?("[a-z]+")[^\]]*\]`)
+	otherDefault = regexp.MustCompile(`"default":\s*(-?[0-9][^,}\]\s]*|true|false|null)`)
+)
+
 // shown returns what the chat template reads, or nil if there are no tools. Some templates fail for
 // a function without a description, parameters or properties: these get empty ones.
 func (t *toolset) shown(layout *chat.Layout) json.RawMessage {
@@ -208,8 +215,14 @@ func (t *toolset) shown(layout *chat.Layout) json.RawMessage {
 	fails := func(tools []byte) bool {
 		return !renders(layout, []grove.Message{{Role: "user", Content: "x"}}, chat.Options{Prompt: true, Tools: tools})
 	}
-	if !bytes.Equal(text, whole) && fails(text) && !fails(whole) {
-		return whole
+	plain := otherDefault.ReplaceAll(severalTypes.ReplaceAll(whole, []byte(`"type":$1`)), []byte(`"default":"$1"`))
+	if bytes.Equal(text, plain) || !fails(text) {
+		return text
+	}
+	for _, list := range [][]byte{whole, plain} {
+		if !fails(list) {
+			return list
+		}
 	}
 	return text
 }

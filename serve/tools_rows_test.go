@@ -216,6 +216,27 @@ func TestBareFunctions(t *testing.T) {
 	}
 }
 
+// Values of several types and defaults that are no texts reach templates that take them; others get plainer ones.
+func TestPlainerFunctions(t *testing.T) {
+	t.Parallel()
+	const body = `{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","description":"D.",
+		"parameters":{"type":"object","properties":{"z":{"type":["null","string"]},"default":{"type":["integer","null"],"default":-1.5},
+		"a":{"type":"string","default":"\"default\":1"}}}}}]}`
+	const each = "{% for k, v in (tools or [])[0].function.parameters.properties.items() %}"
+	const text = "{{ k ~ '|' + v.type + v.get('default', '') }};{% endfor %}"
+	const list = "{{ k ~ v.type ~ v.default }};{% endfor %}"
+	for template, want := range map[string]string{each + text: `a|string"default":1;default|integer-1.5;z|string;`,
+		each + list: `astring"default":1;default['integer', 'null']-1.5;z['null', 'string'];`} {
+		template = "{% if tools %}" + template + "{% endif %}" + toolTemplates["lfm"]
+		s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
+		tokens := s.post("/tokenize", object(t, body))["tokens"]
+		prompt := s.post("/detokenize", map[string]any{"tokens": tokens})["content"].(string)
+		if !strings.HasPrefix(prompt, want) {
+			t.Errorf("the prompt is %q, want %q", prompt, want)
+		}
+	}
+}
+
 // Calls and results without ids, as Ollama's clients send them, get some if the template prints
 // them: results get those of the calls, in order.
 func TestCallsWithoutIDs(t *testing.T) {
