@@ -37,6 +37,7 @@ type reader struct {
 	reasoning bool   // the answer may begin with it
 	verbatim  bool   // reasoning and all marks are content
 	wrapped   bool   // the answer ends with a mark
+	again     bool   // reasoning may follow content: its marks are no text
 	state     readerState
 	trim      bool // spaces at the beginning of the content are left out
 	held      string
@@ -60,6 +61,7 @@ func (c *call) newReader() *reader {
 	r := &reader{marks: c.marks, answer: c.answer, earlier: c.earlier, reasoning: c.request.Reasoning, verbatim: c.verbatim}
 	r.wrapped = r.answer.Begin == "" && r.answer.End != ""
 	r.reasoning = r.reasoning && r.marks.Begin != callform.Channels.Begin // the form parts it
+	r.again = r.reasoning && !r.verbatim && strings.Contains(r.marks.Begin, "|")
 	switch {
 	case !c.chat:
 		r.state = inContent
@@ -137,6 +139,8 @@ func (r *reader) step(p *parts, done bool) bool {
 		if done && !found {
 			text += rest
 			rest = ""
+			r.held = ""
+			r.content(p, true)
 		}
 		r.held = rest
 		if r.verbatim {
@@ -151,8 +155,31 @@ func (r *reader) step(p *parts, done bool) bool {
 		}
 		return found
 	}
-	r.content(p, done)
-	return false
+	return r.answered(p, done)
+}
+
+// answered takes content up to a mark of reasoning: Gemma 4 and Apertus reason anew behind text, and Gemma 4 sometimes
+// ends reasoning that it has not begun.
+func (r *reader) answered(p *parts, done bool) (more bool) {
+	at := len(r.held)
+	mark := ""
+	for _, m := range []string{r.marks.Begin, r.marks.End} {
+		if i := strings.Index(r.held, m); r.again && i >= 0 && i < at {
+			at = i
+			mark = m
+		}
+	}
+	if r.again && mark == "" && !done {
+		at -= max(callform.Overlap(r.held, r.marks.Begin), callform.Overlap(r.held, r.marks.End))
+	}
+	rest := r.held[at+len(mark):]
+	r.held = r.held[:at]
+	r.content(p, done && mark == "")
+	r.held += rest
+	if mark == r.marks.Begin && mark != "" {
+		r.state = inReasoning
+	}
+	return mark != ""
 }
 
 // content takes the text behind reasoning.

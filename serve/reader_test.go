@@ -142,6 +142,7 @@ func TestCallsInStructure(t *testing.T) {
 func TestMarkedAnswers(t *testing.T) {
 	type marks = callform.Marks
 	think, response := callform.AllMarks[0], callform.Answers[0].Marks
+	gemma := callform.AllMarks[3]
 	cohere := marks{Begin: "<|START_THINKING|>", End: "<|END_THINKING|>"}
 	text := marks{Begin: "<|START_TEXT|>", End: "<|END_TEXT|>"}
 	solar := marks{Begin: "<|think|>", End: "<|end|><|begin|>assistant"}
@@ -164,6 +165,10 @@ func TestMarkedAnswers(t *testing.T) {
 		{cohere, text, false, "<|START_TEXT|>Hi<|END_TEXT|>", "", "Hi", 0},
 		{cohere, text, true, "a<|END_THINKING|>" + call, "a", "", 1},
 		{cohere, text, true, "a<|END_THINKING|><|START_TEXT|>Hi<|END_TEXT|>" + call, "a", "Hi", 1},
+		{gemma, marks{}, false, "<|channel>thought<channel|>Hi<channel|>", "", "Hi", 0},
+		{gemma, marks{}, false, "<|channel>thought\na<channel|>Hi <|channel>thought\nb<channel|>\nyou<channel", "\na\nb", "Hi you<channel", 0},
+		{gemma, marks{}, false, "Hi <tool<|channel>thought\nb<chan", "\nb<chan", "Hi <tool", 0},
+		{gemma, marks{}, false, "Hi<channel|>" + call + "<|channel>thought", "", "Hi", 1},
 		{cohere, marks{End: text.End}, false, "there<|END_TEXT|>", "", "there", 0},
 		{solar, content, false, "<|think|>a<|end|><|begin|>assistant<|content|>Hi", "a", "Hi", 0},
 		{solar, content, false, "<|content|>Hi <|content|>", "", "Hi <|content|>", 0},

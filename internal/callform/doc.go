@@ -18,7 +18,7 @@ type Marks struct{ Begin, End string }
 
 // AllMarks are those around the reasoning of models whose templates may not show reasoning, the commonest first.
 var AllMarks = []Marks{{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}, {"<seed:think>", "</seed:think>"},
-	{"<|channel>thought\n", "<channel|>"}, Channels, {"<|inner_prefix|>", "<|inner_suffix|>"},
+	{"<|channel>thought", "<channel|>"}, Channels, {"<|inner_prefix|>", "<|inner_suffix|>"},
 	{"Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"}}
 
 // Answers are the marks around the answer of models that write them behind reasoning alone. Known are the words of a
