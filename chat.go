@@ -37,7 +37,7 @@ func (m *Model) chat(ctx context.Context, messages []Message, r Request) iter.Se
 		messages := messages
 		if marks, answer := m.marks(); marks != callform.AllMarks[0] { // such marks are text, left to the template
 			r.Reasoning = true
-			messages = cutReasoning(messages, marks)
+			messages = cutMarked(messages, marks, answer)
 			for _, mark := range []string{answer.Begin, answer.End} {
 				if id, ok := m.Tokenizer().Find(mark); ok && m.Tokenizer().IsSpecial(id) {
 					r.hidden = append(r.hidden, id)
@@ -69,15 +69,22 @@ func (m *Model) marks() (thought, answer callform.Marks) {
 	return thought, answer
 }
 
-// cutReasoning returns the messages without the reasoning, between marks, at the beginning of earlier answers.
-func cutReasoning(messages []Message, marks callform.Marks) []Message {
+// cutMarked returns the messages without the reasoning, between marks, at the beginning of earlier answers, and without
+// the marks around these.
+func cutMarked(messages []Message, marks, answer callform.Marks) []Message {
 	messages = slices.Clone(messages)
 	for i := range messages {
+		if messages[i].Role != "assistant" {
+			continue
+		}
 		text := strings.TrimSpace(messages[i].Content)
-		begins := strings.HasPrefix(text, strings.TrimSpace(marks.Begin)) || strings.HasPrefix(text, marks.End)
-		if messages[i].Role == "assistant" && begins {
+		if strings.HasPrefix(text, strings.TrimSpace(marks.Begin)) || strings.HasPrefix(text, marks.End) {
 			_, text, _ = strings.Cut(text, marks.End)
-			messages[i].Content = strings.TrimSpace(text)
+			text = strings.TrimSpace(text)
+			messages[i].Content = text
+		}
+		if text, marked := strings.CutPrefix(text, answer.Begin); marked && answer.Begin != "" {
+			messages[i].Content = strings.TrimSuffix(text, answer.End)
 		}
 	}
 	return messages

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/grovellm/grove"
@@ -89,7 +90,7 @@ func TestConstrainedChannels(t *testing.T) {
 	}
 }
 
-// Control tokens around the answer are not part of its text.
+// Control tokens around the answer are not part of its text. An earlier answer may have them as text.
 func TestChatHidesMarks(t *testing.T) {
 	s, err := synth.Lookup("tiny-qwen3")
 	if err != nil {
@@ -107,13 +108,19 @@ func TestChatHidesMarks(t *testing.T) {
 	}
 	defer m.Close()
 	mark, _ := m.Tokenizer().Find("<|im_start|>")
-	r, err := grove.Collect(m.Chat(context.Background(), []grove.Message{{Role: "user", Content: "x"}}, grove.Request{
-		MaxTokens: 9, Sampling: grove.Sampling{Temperature: 1, Seed: 3, LogitBias: map[int32]float32{mark: 12}}}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := m.Tokenizer().Decode(r.Tokens, tokenizer.DecodeOptions{Continue: true}); r.Text != want ||
-		!slices.Contains(r.Tokens, mark) {
-		t.Errorf("%v: %q, want %q", r.Tokens, r.Text, want)
+	size := 0
+	for _, earlier := range []string{"yes", "<|im_start|>yes", "[THINK]so[/THINK]<|im_start|>yes"} {
+		r, err := grove.Collect(m.Chat(context.Background(), []grove.Message{{Role: "user", Content: "<|im_start|>"},
+			{Role: "assistant", Content: earlier}, {Role: "user", Content: "x"}}, grove.Request{
+			MaxTokens: 9, Sampling: grove.Sampling{Temperature: 1, Seed: 3, LogitBias: map[int32]float32{mark: 12}}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size == 0 {
+			size = r.Stats.Prompt
+		}
+		if r.Text == "" || strings.Contains(r.Text, "im_start") || !slices.Contains(r.Tokens, mark) || r.Stats.Prompt != size {
+			t.Errorf("%q: %v: %q; a prompt of %d tokens, want %d", earlier, r.Tokens, r.Text, r.Stats.Prompt, size)
+		}
 	}
 }

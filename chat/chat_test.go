@@ -316,6 +316,8 @@ func TestMarks(t *testing.T) {
 			marks{"<|START_THINKING|>", "<|END_THINKING|>"}, marks{"<|START_RESPONSE|>", "<|END_RESPONSE|>"}},
 		{"{% if m.reasoning %}<|think|>{{ m.reasoning }}<|end|><|assistant|>{% endif %}<|content|>{{ m.content }}", "",
 			marks{"<|think|>", "<|end|><|assistant|>"}, marks{"<|content|>", ""}},
+		{"{% if tools %}{{ raise_exception('no tools') }}{% endif %}<x:think>{{ m.thinking }}</x:think>{{ m.content }}", "",
+			marks{"<x:think>", "</x:think>"}, marks{}},
 		{"{{ m.reasoning }}\n{{ m.content }}", "", marks{}, marks{}},
 		{"{# between <think></think>, and the response between <response></response> #}{{ m.content }}", "",
 			marks{"<think>", "</think>"}, marks{"<response>", "</response>"}},

@@ -15,7 +15,7 @@ var markBefore = regexp.MustCompile(`(` + markup.String() + `)\s*$`)
 // FindMarks finds what a template writes around the reasoning and the answer of a turn, by rendering turns that have
 // them. Marks are empty if it writes none.
 func FindMarks(t *Template) (thought, answer Marks) {
-	p := probe{t: t}
+	p := probe{t: t, bare: true}
 	prompt, err := p.render("")
 	if err != nil {
 		return thought, answer
@@ -34,6 +34,7 @@ func FindMarks(t *Template) (thought, answer Marks) {
 		var calls []probeCall
 		if content == "" {
 			calls = append(calls, plainCall(0, 1))
+			p.bare = false
 		}
 		text, _ := p.render(quoteJSON(content)+`, "reasoning_content": `+quoteJSON(probeThought), calls...)
 		before, behind, _ := strings.Cut(text, probeThought)

@@ -30,6 +30,7 @@ type probe struct {
 	text    bool   // arguments as text
 	named   bool   // ids have the name and the number of the call
 	long    bool   // ids are longer than Mistral's
+	bare    bool   // no tools are on offer
 }
 
 // probeCall is a call of the tool with a number; arguments are names and values in JSON, in turn.
@@ -82,7 +83,11 @@ func (p *probe) render(content string, calls ...probeCall) (string, error) {
 	if content == "" {
 		turn = nil
 	}
-	text, err := p.t.Render(probeUser, turn, []byte("["+strings.Join(tools, ", ")+"]"))
+	offer := []byte("[" + strings.Join(tools, ", ") + "]")
+	if p.bare {
+		offer = nil
+	}
+	text, err := p.t.Render(probeUser, turn, offer)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errNotRendered, err)
 	}
