@@ -156,10 +156,11 @@ func (o *chatOptions) budget() *field[int] {
 	return &o.ReasoningBudget
 }
 
-// setThinking turns the model's reasoning on or off: by the variable of chat templates, and, for
+// setThinking turns the model's reasoning on or off: by the variables of chat templates, and, for
 // models that reason regardless, by a budget of 0.
 func (o *chatOptions) setThinking(on bool) {
 	o.setVariable("enable_thinking", on)
+	o.setVariable("thinking", on) // Granite's and DeepSeek's
 	if !on {
 		o.ReasoningBudget.set(0)
 	}
@@ -171,7 +172,7 @@ func (o *chatOptions) setEffort(effort string) {
 	if effort == "" {
 		return
 	}
-	if o.Vars.value["enable_thinking"] == nil {
+	if o.Vars.value["enable_thinking"] == nil && o.Vars.value["thinking"] == nil {
 		o.setThinking(effort != "none")
 	}
 	if effort != "none" && o.Vars.value["reasoning_effort"] == nil {
