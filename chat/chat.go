@@ -147,7 +147,7 @@ func (l *Layout) findMarks() *Layout {
 			}
 		}
 		for _, a := range callform.Answers {
-			if l.thought.End == a.Known[0] && named(a.Known[1]) {
+			if l.answer.Begin == "" && l.thought.End == a.Known[0] && named(a.Known[1]) {
 				l.answer = a.Marks
 			}
 		}

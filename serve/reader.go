@@ -37,6 +37,7 @@ type reader struct {
 	reasoning bool   // the answer may begin with it
 	verbatim  bool   // reasoning and all marks are content
 	wrapped   bool   // the answer ends with a mark
+	behind    bool   // the answer's marks count only behind reasoning
 	again     bool   // reasoning may follow content: its marks are no text
 	state     readerState
 	trim      bool // spaces at the beginning of the content are left out
@@ -60,6 +61,9 @@ const (
 func (c *call) newReader() *reader {
 	r := &reader{marks: c.marks, answer: c.answer, earlier: c.earlier, reasoning: c.request.Reasoning, verbatim: c.verbatim}
 	r.wrapped = r.answer.Begin == "" && r.answer.End != ""
+	for _, a := range callform.Answers {
+		r.behind = r.behind || r.answer == a.Marks
+	}
 	r.reasoning = r.reasoning && r.marks.Begin != callform.Channels.Begin // the form parts it
 	r.again = r.reasoning && !r.verbatim && strings.Contains(r.marks.Begin, "|")
 	switch {
@@ -227,7 +231,7 @@ func (r *reader) begin(done bool) bool {
 	text := strings.TrimLeft(r.held, " \n")
 	begin, end := r.marks.Begin, r.marks.End
 	answer := r.answer.Begin
-	marked := answer != "" && !r.verbatim && (r.trim || r.marks != callform.AllMarks[0])
+	marked := answer != "" && !r.verbatim && (r.trim || !r.behind)
 	unclear := func(mark string) bool { return len(text) < len(mark) && strings.HasPrefix(mark, text) }
 	switch {
 	case !done && (text == "" || r.reasoning && (unclear(begin) || unclear(end)) || marked && unclear(answer)):

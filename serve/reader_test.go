@@ -161,6 +161,7 @@ func TestMarkedAnswers(t *testing.T) {
 		{think, response, false, "<think>a</think>Hi <response>x</response>", "a", "Hi <response>x</response>", 0},
 		{think, response, false, "<response>x</response>", "", "<response>x</response>", 0},
 		{think, response, false, "<think>a</think><response>x</resp\n", "a", "x</resp\n", 0},
+		{think, marks{Begin: "<answer>\n", End: "</answer>"}, false, "<answer>\nHi\n</answer>", "", "Hi", 0},
 		{cohere, text, true, "a<|END_THINKING|><|START_TEXT|>Hi\nyou<|END_TEXT|>", "a", "Hi\nyou", 0},
 		{cohere, text, false, "<|START_TEXT|>Hi<|END_TEXT|>", "", "Hi", 0},
 		{cohere, text, true, "a<|END_THINKING|>" + call, "a", "", 1},

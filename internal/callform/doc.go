@@ -28,7 +28,7 @@ var Answers = []struct {
 	Marks
 }{
 	{[2]string{"</think>", "<response></response>"}, Marks{"<response>", "</response>"}},
-	{[2]string{"</think>", "split('<answer>')"}, Marks{"<answer>", "</answer>"}},
+	{[2]string{"</think>", "</answer>"}, Marks{"<answer>", "</answer>"}},
 	{[2]string{"[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"}, Marks{"", "[END FINAL RESPONSE]"}},
 }
 
