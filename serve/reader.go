@@ -36,7 +36,7 @@ type reader struct {
 	opens     string // a call, which also ends reasoning
 	reasoning bool   // the answer may begin with it
 	verbatim  bool   // reasoning and all marks are content
-	wrapped   bool   // the answer ends with a mark
+	wrapped   bool   // the answer may end with a mark
 	behind    bool   // the answer's marks count only behind reasoning
 	again     bool   // reasoning may follow content: its marks are no text
 	state     readerState
@@ -60,7 +60,7 @@ const (
 // newReader makes the reader of a choice.
 func (c *call) newReader() *reader {
 	r := &reader{marks: c.marks, answer: c.answer, earlier: c.earlier, reasoning: c.request.Reasoning, verbatim: c.verbatim}
-	r.wrapped = r.answer.Begin == "" && r.answer.End != ""
+	r.wrapped = strings.Contains(r.answer.End, "|") || r.answer.Begin == "" && r.answer.End != ""
 	for _, a := range callform.Answers {
 		r.behind = r.behind || r.answer == a.Marks
 	}

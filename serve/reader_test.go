@@ -164,6 +164,7 @@ func TestMarkedAnswers(t *testing.T) {
 		{think, marks{Begin: "<answer>\n", End: "</answer>"}, false, "<answer>\nHi\n</answer>", "", "Hi", 0},
 		{cohere, text, true, "a<|END_THINKING|><|START_TEXT|>Hi\nyou<|END_TEXT|>", "a", "Hi\nyou", 0},
 		{cohere, text, false, "<|START_TEXT|>Hi<|END_TEXT|>", "", "Hi", 0},
+		{cohere, text, true, "a<|END_THINKING|>Hi<|END_TEXT|>", "a", "Hi", 0},
 		{cohere, text, true, "a<|END_THINKING|>" + call, "a", "", 1},
 		{cohere, text, true, "a<|END_THINKING|><|START_TEXT|>Hi<|END_TEXT|>" + call, "a", "Hi", 1},
 		{gemma, marks{}, false, "<|channel>thought<channel|>Hi<channel|>", "", "Hi", 0},
