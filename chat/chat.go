@@ -270,9 +270,19 @@ func (l *Layout) renderAs(find func() *generic, messages []Message, o Options, g
 		now = time.Now()
 	}
 	text, err := prog.Render(vars, now)
-	if err != nil && tools == nil { // some templates list tools without a look whether there are any
-		vars["tools"] = &jinja.List{}
-		if text, without := prog.Render(vars, now); without == nil {
+	if err != nil { // some templates list tools without a look whether there are any; Firefunction's wants these variables
+		functions := "[]"
+		if tools == nil {
+			vars["tools"] = &jinja.List{}
+		} else {
+			functions = c.text(string(o.Tools))
+		}
+		for name, value := range map[string]string{"functions": functions, "datetime": now.Format(time.DateTime)} {
+			if _, given := vars[name]; !given {
+				vars[name] = value
+			}
+		}
+		if text, failed := prog.Render(vars, now); failed == nil {
 			return text, nil
 		}
 	}

@@ -267,14 +267,29 @@ func TestReasoningInContent(t *testing.T) {
 	}
 }
 
-// A template that lists tools without a look whether there are any gets none.
-func TestNoTools(t *testing.T) {
-	layout, err := Parse(toy(t, ""), "{{ tools is none }}{% for t in tools %}{{ t }}{% endfor %}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text, err := layout.Render(nil, Options{}); err != nil || text != "False" {
-		t.Errorf("%q, %v", text, err)
+// A template that lists tools without a look whether there are any gets none, and one that fails without Firefunction's
+// variables gets these.
+func TestMissingVariables(t *testing.T) {
+	now := time.Date(2026, 11, 21, 9, 5, 7, 0, time.UTC)
+	tools := json.RawMessage(`[{"name":"<s>"}]`)
+	for source, want := range map[string][2]string{
+		"{{ tools is none }}{% for t in tools %}{{ t.name }}{% endfor %}": {"False", "False<s>"},
+		"{{ 'F ' + functions + ' on ' + datetime }}": {"F [] on 2026-11-21 09:05:07",
+			`F [{"name":"<s>"}] on 2026-11-21 09:05:07`},
+		"{{ functions is defined }}": {"False", "False"},
+	} {
+		layout, err := Parse(toy(t, "", "<s>"), source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, o := range []Options{{Now: now}, {Now: now, Tools: tools}} {
+			if text, err := layout.Render(nil, o); err != nil || strings.ReplaceAll(text, shield, "") != want[i] {
+				t.Errorf("%s: %q, %v; want %q", source, text, err, want[i])
+			}
+			if ids, err := layout.Encode(nil, o); err != nil || slices.Contains(ids, 256) {
+				t.Errorf("%s: %v, %v: a control token", source, ids, err)
+			}
+		}
 	}
 }
 
