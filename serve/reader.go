@@ -60,7 +60,7 @@ const (
 // newReader makes the reader of a choice.
 func (c *call) newReader() *reader {
 	r := &reader{marks: c.marks, answer: c.answer, earlier: c.earlier, reasoning: c.request.Reasoning, verbatim: c.verbatim}
-	r.wrapped = strings.Contains(r.answer.End, "|") || r.answer.Begin == "" && r.answer.End != ""
+	r.wrapped = !r.verbatim && (strings.Contains(r.answer.End, "|") || r.answer.Begin == "" && r.answer.End != "")
 	for _, a := range callform.Answers {
 		r.behind = r.behind || r.answer == a.Marks
 	}

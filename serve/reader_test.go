@@ -179,6 +179,7 @@ func TestMarkedAnswers(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			k := &callOf{chat: true, marks: c.marks, answer: c.answer}
 			k.request = grove.Request{Reasoning: true, ReasoningOpen: c.open}
+			k.verbatim = c.calls == 0 && rapid.Bool().Draw(t, "verbatim")
 			if c.calls > 0 || rapid.Bool().Draw(t, "tools") {
 				k.request.Tools = &grove.Tools{Form: form, List: []grove.Tool{{Name: "f"}}}
 			}
@@ -191,6 +192,12 @@ func TestMarkedAnswers(t *testing.T) {
 				rest = rest[n:]
 				p.reasoning += next.reasoning
 				p.content += next.content
+			}
+			if k.verbatim {
+				if p.reasoning != "" || strings.TrimSpace(p.content) != strings.TrimSpace(c.text) {
+					t.Fatalf("%q: reasoning %q, content %q", c.text, p.reasoning, p.content)
+				}
+				return
 			}
 			if p.reasoning != c.reason || strings.TrimRight(p.content, "\n") != strings.TrimRight(c.want, "\n") ||
 				r.calls != c.calls {
