@@ -42,7 +42,8 @@ type reader struct {
 	state     readerState
 	trim      bool // spaces at the beginning of the content are left out
 	held      string
-	taken     int // characters of the text so far
+	ending    string // of the content: it may be, or stand before, the mark that ends it
+	taken     int    // characters of the text so far
 
 	earlier, calls int  // in the conversation, and in the answer
 	begins         int  // see parts
@@ -65,7 +66,7 @@ func (c *call) newReader() *reader {
 		r.behind = r.behind || r.answer == a.Marks
 	}
 	r.reasoning = r.reasoning && r.marks.Begin != callform.Channels.Begin // the form parts it
-	r.again = r.reasoning && !r.verbatim && strings.Contains(r.marks.Begin, "|")
+	r.again = r.reasoning && !r.verbatim && strings.Contains(r.marks.Begin, "|") && c.request.Tools == nil
 	switch {
 	case !c.chat:
 		r.state = inContent
@@ -125,9 +126,9 @@ func (r *reader) add(text string, done bool) (p parts) {
 // pending is the end of the text that nothing was made of yet.
 func (r *reader) pending() string {
 	if r.tools == nil {
-		return r.held
+		return r.ending + r.held
 	}
-	return callform.Held(r.tools) + r.held
+	return r.ending + callform.Held(r.tools) + r.held
 }
 
 // cut reports whether the answer so far ends within a call.
@@ -163,7 +164,7 @@ func (r *reader) step(p *parts, done bool) bool {
 }
 
 // answered takes content up to a mark of reasoning: Gemma 4 and Apertus reason anew behind text, and Gemma 4 sometimes
-// ends reasoning that it has not begun.
+// ends reasoning that it has not begun. The grammar of tools allows neither.
 func (r *reader) answered(p *parts, done bool) (more bool) {
 	at := len(r.held)
 	mark := ""
@@ -190,20 +191,8 @@ func (r *reader) answered(p *parts, done bool) (more bool) {
 func (r *reader) content(p *parts, done bool) {
 	text := r.held
 	r.held = ""
-	if r.wrapped {
-		before, behind, ended := strings.Cut(text, r.answer.End)
-		switch {
-		case ended:
-			text = strings.TrimRight(before, " \n") + strings.TrimLeft(behind, " \n")
-			r.wrapped = false
-		case !done:
-			given := len(strings.TrimRight(text[:len(text)-callform.Overlap(text, r.answer.End)], " \n"))
-			r.held = text[given:]
-			text = text[:given]
-		}
-	}
 	if r.tools == nil {
-		p.content += text
+		r.write(p, text, done)
 		return
 	}
 	thought, content, calls := r.tools.Add(text, done)
@@ -213,7 +202,7 @@ func (r *reader) content(p *parts, done bool) {
 		p.reasoning += thought
 	}
 	if !r.calling { // what else there is began a call that was cut short
-		p.content += content
+		r.write(p, content, done)
 	}
 	for _, d := range calls {
 		index := d.Index
@@ -224,6 +213,25 @@ func (r *reader) content(p *parts, done bool) {
 		}
 		p.calls = append(p.calls, call)
 	}
+}
+
+// write adds to the content, up to the mark that ends it.
+func (r *reader) write(p *parts, text string, done bool) {
+	text = r.ending + text
+	r.ending = ""
+	if r.wrapped {
+		before, behind, ended := strings.Cut(text, r.answer.End)
+		switch {
+		case ended:
+			text = strings.TrimRight(before, " \n") + strings.TrimLeft(behind, " \n")
+			r.wrapped = false
+		case !done:
+			given := len(strings.TrimRight(text[:len(text)-callform.Overlap(text, r.answer.End)], " \n"))
+			r.ending = text[given:]
+			text = text[:given]
+		}
+	}
+	p.content += text
 }
 
 // begin finds out what the text begins with, spaces apart.

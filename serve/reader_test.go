@@ -170,7 +170,8 @@ func TestMarkedAnswers(t *testing.T) {
 		{gemma, marks{}, false, "<|channel>thought<channel|>Hi<channel|>", "", "Hi", 0},
 		{gemma, marks{}, false, "<|channel>thought\na<channel|>Hi <|channel>thought\nb<channel|>\nyou<channel", "\na\nb", "Hi you<channel", 0},
 		{gemma, marks{}, false, "Hi <tool<|channel>thought\nb<chan", "\nb<chan", "Hi <tool", 0},
-		{gemma, marks{}, false, "Hi<channel|>" + call + "<|channel>thought", "", "Hi", 1},
+		{gemma, marks{}, false, "Hi" + strings.Replace(call, "{}", `{"a": "<channel|>"}`, 1), "", "Hi", 1},
+		{cohere, text, false, "<|START_TEXT|>Hi" + strings.Replace(call, "{}", `{"a": " <|END_TEXT|> "}`, 1), "", "Hi", 1},
 		{cohere, marks{End: text.End}, false, "there<|END_TEXT|>", "", "there", 0},
 		{solar, content, false, "<|think|>a<|end|><|begin|>assistant<|content|>Hi", "a", "Hi", 0},
 		{solar, content, false, "<|content|>Hi <|content|>", "", "Hi <|content|>", 0},
@@ -180,11 +181,12 @@ func TestMarkedAnswers(t *testing.T) {
 			k := &callOf{chat: true, marks: c.marks, answer: c.answer}
 			k.request = grove.Request{Reasoning: true, ReasoningOpen: c.open}
 			k.verbatim = c.calls == 0 && rapid.Bool().Draw(t, "verbatim")
-			if c.calls > 0 || rapid.Bool().Draw(t, "tools") {
+			if c.calls > 0 || c.marks != gemma && rapid.Bool().Draw(t, "tools") {
 				k.request.Tools = &grove.Tools{Form: form, List: []grove.Tool{{Name: "f"}}}
 			}
 			r := k.newReader()
 			var p parts
+			arguments := ""
 			for rest, done := c.text, false; !done; {
 				n := rapid.IntRange(0, len(rest)).Draw(t, "piece")
 				done = n == len(rest)
@@ -192,6 +194,9 @@ func TestMarkedAnswers(t *testing.T) {
 				rest = rest[n:]
 				p.reasoning += next.reasoning
 				p.content += next.content
+				for _, call := range next.calls {
+					arguments += call.Function.Arguments
+				}
 			}
 			if k.verbatim {
 				if p.reasoning != "" || strings.TrimSpace(p.content) != strings.TrimSpace(c.text) {
@@ -200,8 +205,8 @@ func TestMarkedAnswers(t *testing.T) {
 				return
 			}
 			if p.reasoning != c.reason || strings.TrimRight(p.content, "\n") != strings.TrimRight(c.want, "\n") ||
-				r.calls != c.calls {
-				t.Fatalf("%q: reasoning %q, content %q, %d calls", c.text, p.reasoning, p.content, r.calls)
+				r.calls != c.calls || !strings.Contains(c.text, arguments) {
+				t.Fatalf("%q: reasoning %q, content %q, %d calls, arguments %q", c.text, p.reasoning, p.content, r.calls, arguments)
 			}
 		})
 	}
