@@ -239,7 +239,7 @@ func (r *reader) begin(done bool) bool {
 	text := strings.TrimLeft(r.held, " \n")
 	begin, end := r.marks.Begin, r.marks.End
 	answer := r.answer.Begin
-	marked := answer != "" && !r.verbatim && (r.trim || !r.behind)
+	marked := answer != "" && !r.verbatim && (r.trim || !r.behind) && (r.tools == nil || len(r.form.Text) == 0)
 	unclear := func(mark string) bool { return len(text) < len(mark) && strings.HasPrefix(mark, text) }
 	switch {
 	case !done && (text == "" || r.reasoning && (unclear(begin) || unclear(end)) || marked && unclear(answer)):

@@ -65,6 +65,7 @@ func TestReader(t *testing.T) {
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>", "Hm", "", nil},
 		{"gptoss", false, false, "<|channel|>final<|message|>Hi <|channel|>analysis to=functions.f <|constrain|>json<|message|>{}",
 			"", "Hi", []string{"{}"}},
+		{"functionary-2", false, false, "all\nHi\nthere", "", "Hi\nthere", nil},
 		{"functionary-2", false, false, "all\na >>> b>>>>>f\n{}", "", "a >>> b>>", []string{"{}"}},
 		{"qwen-coder", false, false, "Well <func\n<function=f>\n<parameter=a>\nx\n</parameter>\n</function>\n</tool_call>\n" +
 			"<tool_call>\n<function=f>\n</function>\n</tool_call>", "", "Well <func", []string{`{"a": "x"}`, "{}"}},
@@ -85,6 +86,9 @@ func TestReader(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			k := &callOf{chat: true, marks: callform.AllMarks[0]}
 			k.request = grove.Request{Reasoning: c.think, ReasoningOpen: c.open}
+			if c.format == "functionary-2" {
+				k.answer.Begin = "all\n"
+			}
 			if form != nil {
 				k.request.Tools = &grove.Tools{Form: form, List: []grove.Tool{
 					{Name: "f", Parameters: `{"properties": {"a": {"type": "string"}}}`}}}
