@@ -11,7 +11,8 @@ import (
 )
 
 // encodeFitted makes the prompt of a conversation, in a form that the model's chat template accepts.
-// If the template fails, consecutive messages of the user, also after a tool's result, become one.
+// If the template fails, empty answers are left out, and consecutive messages of the user, also after a tool's result,
+// become one.
 func encodeFitted(layout *chat.Layout, list []grove.Message, options chat.Options) ([]int32, error) {
 	tokens, err := layout.Encode(placeSystem(layout, list, options), options)
 	if err == nil {
@@ -21,11 +22,12 @@ func encodeFitted(layout *chat.Layout, list []grove.Message, options chat.Option
 		list = joinSystem(list)
 	}
 	var joined []grove.Message
-	for _, m := range list {
+	for i, m := range list {
 		last := len(joined) - 1
-		if last >= 0 && m.Role == "user" && (joined[last].Role == "user" || joined[last].Role == "tool") {
+		switch {
+		case last >= 0 && m.Role == "user" && (joined[last].Role == "user" || joined[last].Role == "tool"):
 			joined[last].Content += "\n\n" + m.Content
-		} else {
+		case m.Role != "assistant" || m.Content != "" || m.Extra != nil || i == len(list)-1:
 			joined = append(joined, m)
 		}
 	}

@@ -135,3 +135,17 @@ func TestTextBehindResult(t *testing.T) {
 		}
 	}
 }
+
+// An empty answer, as of a stopped generation, is left out if the template refuses it.
+func TestEmptyAnswers(t *testing.T) {
+	const refuses = "{% for m in messages %}{% if m.role == 'assistant' and not m.content %}{{ raise_exception('empty') }}{% endif %}{% endfor %}"
+	for before, want := range map[string]string{refuses: "<|user|>x\n\ny", "": "<|assistant|><|im_end|>\n<|user|>y"} {
+		s := start(t, withHeads(t, grove.Options{ChatTemplate: before + toolTemplates["hermes"]}), serve.Options{})
+		tokens := s.post("/tokenize", object(t, `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":""},
+			{"role":"user","content":"y"}]}`))["tokens"]
+		prompt := s.post("/detokenize", map[string]any{"tokens": tokens})["content"].(string)
+		if !strings.Contains(prompt, want) {
+			t.Errorf("the prompt is %q, want %q in it", prompt, want)
+		}
+	}
+}
