@@ -231,7 +231,8 @@ func (t *toolset) shown(layout *chat.Layout) json.RawMessage {
 // A template whose form is unknown might silently leave them out.
 func (v *conversation) shapeCalls(layout *chat.Layout) error {
 	ids := map[string]string{}
-	var open []string // ids of calls whose results have yet to come
+	var single *callform.Form // of turns that have one call at most
+	var open []string         // ids of calls whose results have yet to come
 	for i := range v.messages {
 		m := &v.messages[i]
 		if len(m.calls) == 0 && m.role != "tool" {
@@ -245,6 +246,9 @@ func (v *conversation) shapeCalls(layout *chat.Layout) error {
 			continue
 		}
 		form := callform.Of(found)
+		if len(form.Next) == 0 {
+			single = form
+		}
 		for j := range m.calls {
 			c := &m.calls[j]
 			if c.ID == "" && form.HasID() {
@@ -263,7 +267,42 @@ func (v *conversation) shapeCalls(layout *chat.Layout) error {
 		}
 		m.null = form.NullContent && len(m.calls) > 0 && (m.content == "" || form.CallsAlone)
 	}
+	if single != nil {
+		v.messages = splitCalls(v.messages, single.NullContent)
+	}
 	return nil
+}
+
+// splitCalls gives each call a turn of its own, behind which its result stands. null says that such a turn has null for
+// missing content.
+func splitCalls(list []message, null bool) (out []message) {
+	for len(list) > 0 {
+		m := list[0]
+		list = list[1:]
+		if len(m.calls) < 2 {
+			out = append(out, m)
+			continue
+		}
+		n := slices.IndexFunc(list, func(m message) bool { return m.role != "tool" })
+		if n < 0 {
+			n = len(list)
+		}
+		results := slices.Clone(list[:n])
+		list = list[n:]
+		for _, c := range m.calls {
+			m.calls = []calledTool{c}
+			out = append(out, m)
+			m.content = ""
+			m.reasoning = ""
+			m.null = null
+			if at := slices.IndexFunc(results, func(r message) bool { return r.result == c.ID }); at >= 0 {
+				out = append(out, results[at])
+				results = slices.Delete(results, at, at+1)
+			}
+		}
+		out = append(out, results...)
+	}
+	return out
 }
 
 // shape gives a call, which has a number in the conversation, a form. It records a changed id in ids.

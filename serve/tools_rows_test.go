@@ -258,6 +258,39 @@ func TestCallsWithoutIDs(t *testing.T) {
 	}
 }
 
+// Several earlier calls of one answer become turns with one call each if the template takes no more, as Llama 3's, or
+// shows no more, as gpt-oss's.
+func TestSeveralEarlierCalls(t *testing.T) {
+	t.Parallel()
+	shows := strings.Replace(toolTemplates["llama"], "m.tool_calls | length > 1", "false", 1)
+	shows = strings.Replace(shows, "in m.tool_calls %}", "in m.tool_calls[:1] %}", 1)
+	for _, template := range []string{toolTemplates["llama"], shows} {
+		s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
+		for _, ids := range [][2]string{{`"id":"p",`, `"id":"q",`}, {}} {
+			body := object(t, `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"Well.",`+
+				`"tool_calls":[{`+ids[0]+`"function":{"name":"f","arguments":{"a":1}}},{`+ids[1]+`"function":{"name":"f","arguments":{"a":2}}}]},{"role":"tool",`+
+				strings.Replace(ids[1], "id", "tool_call_id", 1)+`"content":"second"},{"role":"tool",`+
+				strings.Replace(ids[0], "id", "tool_call_id", 1)+`"content":"first"},{"role":"user","content":"y"}]}`)
+			want := []string{"Well.", `{"a": 1}`, "first", `{"a": 2}`, "second", "y<"}
+			if ids[0] == "" { // in order
+				want = []string{"Well.", `{"a": 1}`, "second", `{"a": 2}`, "first", "y<"}
+			}
+			prompt := s.post("/detokenize", map[string]any{"tokens": s.post("/tokenize", body)["tokens"]})["content"].(string)
+			rest := prompt
+			for _, part := range want {
+				_, behind, found := strings.Cut(rest, part)
+				if !found {
+					t.Errorf("%s is not in its place: %q", part, prompt)
+				}
+				rest = behind
+			}
+			if strings.Count(prompt, "Well.") != 1 {
+				t.Errorf("the prompt is %q", prompt)
+			}
+		}
+	}
+}
+
 // A template that leaves out calls next to text, as some of DeepSeek's do, gets the calls.
 func TestCallsWithText(t *testing.T) {
 	t.Parallel()
