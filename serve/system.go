@@ -60,7 +60,9 @@ func isSystem(m grove.Message) bool { return m.Role == "system" }
 // showsSystem reports whether the template's output has the text of all system messages, in order.
 func showsSystem(layout *chat.Layout, list []grove.Message, options chat.Options) bool {
 	list = slices.Clone(list)
-	if !slices.ContainsFunc(list[1:], isSystem) { // whatever follows a first message changes nothing
+	// What follows a first message changes nothing, except that Mistral Nemo's template shows it before a last message of
+	// the user alone.
+	if !slices.ContainsFunc(list[1:], isSystem) && list[len(list)-1].Role == "user" {
 		list = []grove.Message{list[0], {Role: "user", Content: "x"}}
 	}
 	var marks []string

@@ -149,3 +149,19 @@ func TestEmptyAnswers(t *testing.T) {
 		}
 	}
 }
+
+// A system message that the template shows before a last message of the user alone stays in the prompt behind results.
+func TestSystemBehindResult(t *testing.T) {
+	template := strings.NewReplacer("{{ m.content or '' }}", "{% if m.role == 'user' and loop.last and messages[0].role == 'system' %}"+
+		"{{ messages[0].content }};{% endif %}{{ m.content or '' if m.role != 'system' }}").Replace(toolTemplates["mistral-args"])
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
+	const begin = `{"messages":[{"role":"system","content":"Be kind."},{"role":"user","content":"x"}`
+	for body, want := range map[string]string{begin: "<|user|>Be kind.;x<", begin + `,{"role":"assistant","tool_calls":[{"id":"a",
+		"type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"done"}`: "<|user|>Be kind.\n\nx<"} {
+		tokens := s.post("/tokenize", object(t, body+"]}"))["tokens"]
+		prompt := s.post("/detokenize", map[string]any{"tokens": tokens})["content"].(string)
+		if !strings.Contains(prompt, want) {
+			t.Errorf("the prompt is %q, want %q in it", prompt, want)
+		}
+	}
+}
