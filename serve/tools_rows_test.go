@@ -267,10 +267,15 @@ func TestSeveralEarlierCalls(t *testing.T) {
 	for _, template := range []string{toolTemplates["llama"], shows} {
 		s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
 		for _, ids := range [][2]string{{`"id":"p",`, `"id":"q",`}, {}} {
-			body := object(t, `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"Well.",`+
-				`"tool_calls":[{`+ids[0]+`"function":{"name":"f","arguments":{"a":1}}},{`+ids[1]+`"function":{"name":"f","arguments":{"a":2}}}]},{"role":"tool",`+
-				strings.Replace(ids[1], "id", "tool_call_id", 1)+`"content":"second"},{"role":"tool",`+
-				strings.Replace(ids[0], "id", "tool_call_id", 1)+`"content":"first"},{"role":"user","content":"y"}]}`)
+			call := func(i int) string {
+				return fmt.Sprintf(`{%s"function":{"name":"f","arguments":{"a":%d}}}`, ids[i], i+1)
+			}
+			result := func(i int, text string) string {
+				id := strings.Replace(ids[i], "id", "tool_call_id", 1)
+				return `{"role":"tool",` + id + `"content":"` + text + `"}`
+			}
+			body := object(t, `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"Well.","tool_calls":[`+
+				call(0)+","+call(1)+"]},"+result(1, "second")+","+result(0, "first")+`,{"role":"user","content":"y"}]}`)
 			want := []string{"Well.", `{"a": 1}`, "first", `{"a": 2}`, "second", "y<"}
 			if ids[0] == "" { // in order
 				want = []string{"Well.", `{"a": 1}`, "second", `{"a": 2}`, "first", "y<"}
