@@ -313,37 +313,38 @@ func TestMarks(t *testing.T) {
 	const before = "{% for m in messages %}<|{{ m.role }}|>{% if m.role != 'assistant' %}{{ m.content }}{% else %}"
 	const behind = "{% endif %}<|im_end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>PROMPT{% endif %}"
 	const calls = "{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}"
-	type marks = callform.Marks
+	none := callform.Marks{}
+	marks := func(begin, end string) callform.Marks { return callform.Marks{Begin: begin, End: end} }
 	for _, c := range []struct {
 		turn, prompt    string
-		thought, answer marks
+		thought, answer callform.Marks
 	}{
-		{"{{ m.content }}" + calls, "", marks{}, marks{}},
+		{"{{ m.content }}" + calls, "", none, none},
 		{"{% if m.reasoning_content %}<mm:think>{{ m.reasoning_content }}{% endif %}</mm:think>{{ m.content }}" + calls, "",
-			marks{"<mm:think>", "</mm:think>"}, marks{}},
+			marks("<mm:think>", "</mm:think>"), none},
 		{"<think:x>{{ m.reasoning_content }}</think:x>\n{{ m.content }}" + calls, "<think:x>",
-			marks{"<think:x>", "</think:x>"}, marks{}},
+			marks("<think:x>", "</think:x>"), none},
 		{"{% if m.reasoning %}<|START_THINKING|>{{ m.reasoning }}<|END_THINKING|>{% endif %}" +
 			"<|START_TEXT|>{{ m.content }}<|END_TEXT|>", "<|START_THINKING|>",
-			marks{"<|START_THINKING|>", "<|END_THINKING|>"}, marks{"<|START_TEXT|>", "<|END_TEXT|>"}},
+			marks("<|START_THINKING|>", "<|END_THINKING|>"), marks("<|START_TEXT|>", "<|END_TEXT|>")},
 		{"{% if m.tool_calls %}<|START_THINKING|>{{ m.tool_plan }}<|END_THINKING|>" + calls +
 			"{% else %}<|START_RESPONSE|>{{ m.content }}<|END_RESPONSE|>{% endif %}", "",
-			marks{"<|START_THINKING|>", "<|END_THINKING|>"}, marks{"<|START_RESPONSE|>", "<|END_RESPONSE|>"}},
+			marks("<|START_THINKING|>", "<|END_THINKING|>"), marks("<|START_RESPONSE|>", "<|END_RESPONSE|>")},
 		{"{% if m.reasoning %}<|think|>{{ m.reasoning }}<|end|><|assistant|>{% endif %}<|content|>{{ m.content }}", "",
-			marks{"<|think|>", "<|end|><|assistant|>"}, marks{"<|content|>", ""}},
+			marks("<|think|>", "<|end|><|assistant|>"), marks("<|content|>", "")},
 		{"{% if tools %}{{ raise_exception('no tools') }}{% endif %}<x:think>{{ m.thinking }}</x:think>{{ m.content }}", "",
-			marks{"<x:think>", "</x:think>"}, marks{}},
-		{"{{ m.reasoning }}\n{{ m.content }}", "", marks{}, marks{}},
+			marks("<x:think>", "</x:think>"), none},
+		{"{{ m.reasoning }}\n{{ m.content }}", "", none, none},
 		{"{# between <think></think>, and the response between <response></response> #}{{ m.content }}", "",
-			marks{"<think>", "</think>"}, marks{"<response>", "</response>"}},
-		{"<think>\n{{ m.thinking }}\n</think>\n<answer>\n{{ m.content }}\n</answer>", "", marks{"<think>", "</think>"},
-			marks{"<answer>\n", "</answer>"}},
-		{"{{ m.content.split('</think>')[-1].replace('</answer>', '') }}", "", marks{"<think>", "</think>"},
-			marks{"<answer>", "</answer>"}},
+			marks("<think>", "</think>"), marks("<response>", "</response>")},
+		{"<think>\n{{ m.thinking }}\n</think>\n<answer>\n{{ m.content }}\n</answer>", "", marks("<think>", "</think>"),
+			marks("<answer>\n", "</answer>")},
+		{"{{ m.content.split('</think>')[-1].replace('</answer>', '') }}", "", marks("<think>", "</think>"),
+			marks("<answer>", "</answer>")},
 		{"{# </think> #}{% if m.role == 'tool' %}<response>{{ m.content }}</response>{% else %}{{ m.content }}{% endif %}", "",
-			marks{"<think>", "</think>"}, marks{}},
+			marks("<think>", "</think>"), none},
 		{"{# [BEGIN FINAL RESPONSE] ... [END FINAL RESPONSE] #}{{ m.content }}", "",
-			marks{"Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"}, marks{"", "[END FINAL RESPONSE]"}},
+			marks("Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"), marks("", "[END FINAL RESPONSE]")},
 	} {
 		l, err := Parse(toy(t, "", "<|im_end|>"), before+c.turn+strings.Replace(behind, "PROMPT", c.prompt, 1))
 		if err != nil {
