@@ -156,11 +156,16 @@ func (o *chatOptions) budget() *field[int] {
 	return &o.ReasoningBudget
 }
 
+// thinkingVariables are the names by which chat templates know whether to reason: the usual one, Granite's and
+// DeepSeek's, and Cohere's.
+var thinkingVariables = []string{"enable_thinking", "thinking", "reasoning"}
+
 // setThinking turns the model's reasoning on or off: by the variables of chat templates, and, for
 // models that reason regardless, by a budget of 0.
 func (o *chatOptions) setThinking(on bool) {
-	o.setVariable("enable_thinking", on)
-	o.setVariable("thinking", on) // Granite's and DeepSeek's
+	for _, name := range thinkingVariables {
+		o.setVariable(name, on)
+	}
 	if !on {
 		o.ReasoningBudget.set(0)
 	}
@@ -172,7 +177,8 @@ func (o *chatOptions) setEffort(effort string) {
 	if effort == "" {
 		return
 	}
-	if o.Vars.value["enable_thinking"] == nil && o.Vars.value["thinking"] == nil {
+	given := func(name string) bool { return o.Vars.value[name] != nil }
+	if !slices.ContainsFunc(thinkingVariables, given) {
 		o.setThinking(effort != "none")
 	}
 	if effort != "none" && o.Vars.value["reasoning_effort"] == nil {
