@@ -126,6 +126,14 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
+// Generators become lists of JSON, which Python refuses: llama.cpp's template for DeepSeek R1 lists tools so.
+func TestJSONOfGenerators(t *testing.T) {
+	got, err := render("{{ [{'f': 1}, {'f': [2]}] | map(attribute='f') | tojson }}{{ {'a': [1] | map('string')} | tojson }}", nil)
+	if want := `[1, [2]]{"a": ["1"]}`; err != nil || got != want {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+}
+
 // isRefused reports whether an error says that grove does not support what jinja2 has.
 func isRefused(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "not supported") ||

@@ -171,6 +171,8 @@ func (st jsonStyle) write(b *strings.Builder, v Value, depth int) {
 		st.group(b, "[]", len(v.Items), depth, func(i int) { st.write(b, v.Items[i], depth+1) })
 	case *Tuple:
 		st.group(b, "[]", len(v.Items), depth, func(i int) { st.write(b, v.Items[i], depth+1) })
+	case *iterator: // as in llama.cpp
+		st.write(b, &List{st.elements(v)}, depth)
 	case *Dict:
 		st.object(b, v, depth)
 	case *Undefined:
