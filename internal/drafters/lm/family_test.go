@@ -1,4 +1,4 @@
-package lm
+package lm_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/lm"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
@@ -61,13 +62,13 @@ func TestStrangersAreRefused(t *testing.T) {
 		"420 tokens and the target 422": {bare,
 			registry.Target{Vocab: 422, Context: 100, Model: m.target}},
 	} {
-		if _, err := New(&grow.Linear{K: 3}, registry.Modifiers{}, c.m, c.target); err == nil ||
+		if _, err := lm.New(&grow.Linear{K: 3}, registry.Modifiers{}, c.m, c.target); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error that says %q", err, want)
 		}
 	}
 	for _, ok := range []registry.Target{m.as(), {Vocab: vocab, Context: 100}} {
-		if _, err := New(&grow.Linear{K: 3}, registry.Modifiers{}, m.draft, ok); err != nil {
+		if _, err := lm.New(&grow.Linear{K: 3}, registry.Modifiers{}, m.draft, ok); err != nil {
 			t.Error(err)
 		}
 	}

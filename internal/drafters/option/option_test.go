@@ -1,4 +1,4 @@
-package option
+package option_test
 
 import (
 	"math"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/drafters/option"
 )
 
 type fakeCommon struct {
@@ -24,7 +26,7 @@ type fakeOptions struct {
 
 func TestParse(t *testing.T) {
 	o := fakeOptions{N: 3, Name: "x"}
-	if err := Parse(" n = 5, p=0.25,on=true,size=9,", &o); err != nil {
+	if err := option.Parse(" n = 5, p=0.25,on=true,size=9,", &o); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(fakeOptions{N: 5, P: .25, On: true, Name: "x", fakeCommon: fakeCommon{9}}, o,
@@ -33,7 +35,7 @@ func TestParse(t *testing.T) {
 	}
 	for text, want := range map[string]string{"n": "n=VALUE", "n=two": "n=", "m=1": "n, p, on, name, size",
 		"None=1": "None", "on=maybe": "on="} {
-		err := Parse(text, &fakeOptions{})
+		err := option.Parse(text, &fakeOptions{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Parse(%q): %v, want an error that says %q", text, err, want)
 		}
@@ -46,7 +48,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		var o fakeOptions
-		if err := Parse(s, &o); err != nil && err.Error() == "" {
+		if err := option.Parse(s, &o); err != nil && err.Error() == "" {
 			t.Error("an error without words")
 		}
 		if o.None != 0 {
@@ -66,7 +68,7 @@ func TestCheckGoesByHelp(t *testing.T) {
 			"share"),
 			rapid.Int().Draw(t, "free")}
 		want := o.Count >= 2 && o.Count <= 16 && o.Share >= 0 && o.Share <= 1
-		if err := Check(&o); (err == nil) != want {
+		if err := option.Check(&o); (err == nil) != want {
 			t.Fatalf("%+v: %v", o, err)
 		}
 	})

@@ -1,10 +1,11 @@
-package treebuild
+package treebuild_test
 
 import (
 	"math"
 	"slices"
 	"testing"
 
+	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/sample"
 	"pgregory.net/rapid"
 )
@@ -23,7 +24,7 @@ func TestCoupledChances(t *testing.T) {
 		logits := rapid.SliceOfN(rapid.Float32Range(-40, 40), vocab, vocab).Draw(r, "logits")
 		c := s.Top(make([]sample.Candidate, 0, k), logits, 7, nil)
 		first := c[0].Token
-		CoupledChances(c, k, temperature)
+		treebuild.CoupledChances(c, k, temperature)
 		sum := 0.0
 		for i, x := range c {
 			if i > 0 && x.LogProb > c[i-1].LogProb {
@@ -34,7 +35,7 @@ func TestCoupledChances(t *testing.T) {
 		if !(sum <= 1+1e-5) || c[0].Token != first {
 			r.Fatalf("%v: chances add up to %g, want 1 at most, and token %d first", c, sum, first)
 		}
-		CoupledChances(nil, k, temperature)
+		treebuild.CoupledChances(nil, k, temperature)
 	})
 }
 
@@ -49,7 +50,7 @@ func TestCoupledChancesAreContinuous(t *testing.T) {
 		cold := must(sample.New(sample.Params{}, vocab))(r).Top(make([]sample.Candidate, 0, vocab), logits, 7, nil)
 		s := must(sample.New(sample.Params{Temperature: temperature, Seed: 5}, vocab))(r)
 		warm := s.Top(make([]sample.Candidate, 0, k), logits, 7, nil)
-		CoupledChances(warm, k, temperature)
+		treebuild.CoupledChances(warm, k, temperature)
 		if len(warm) != k {
 			r.Fatalf("%d candidates of %d: want %d", len(warm), vocab, k)
 		}

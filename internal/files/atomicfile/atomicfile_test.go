@@ -1,4 +1,4 @@
-package atomicfile
+package atomicfile_test
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
 func content(t *testing.T, dir string) string {
@@ -35,11 +37,11 @@ func TestWrite(t *testing.T) {
 		return func(w io.Writer) error { _, err := io.WriteString(w, s); return err }
 	}
 	for _, s := range []string{"first", "", strings.Repeat("long", 1<<19)} {
-		if err := Write(path, text(s)); err != nil || content(t, dir) != "f="+s+";" {
+		if err := atomicfile.Write(path, text(s)); err != nil || content(t, dir) != "f="+s+";" {
 			t.Fatalf("writing %d bytes: %v", len(s), err)
 		}
 	}
-	if err := Write(path, text("kept")); err != nil {
+	if err := atomicfile.Write(path, text("kept")); err != nil {
 		t.Fatal(err)
 	}
 	boom := errors.New("boom")
@@ -49,20 +51,20 @@ func TestWrite(t *testing.T) {
 		}
 		return errors.Join(text("part")(w), boom)
 	}
-	if err := Write(path, fails); !errors.Is(err, boom) {
+	if err := atomicfile.Write(path, fails); !errors.Is(err, boom) {
 		t.Error(err)
 	}
 	func() {
 		defer func() { _ = recover() }()
-		_ = Write(path, func(io.Writer) error { panic("boom") })
+		_ = atomicfile.Write(path, func(io.Writer) error { panic("boom") })
 	}()
 	if got := content(t, dir); got != "f=kept;" {
 		t.Error(got)
 	}
-	if err := Write(dir, text("x")); err == nil || !strings.Contains(err.Error(), "regular") {
+	if err := atomicfile.Write(dir, text("x")); err == nil || !strings.Contains(err.Error(), "regular") {
 		t.Error(err)
 	}
-	if err := Write(filepath.Join(dir, "none", "f"), text("x")); err == nil {
+	if err := atomicfile.Write(filepath.Join(dir, "none", "f"), text("x")); err == nil {
 		t.Error("a folder came into being")
 	}
 }
@@ -80,7 +82,7 @@ func TestWriteOverReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(100*time.Millisecond, func() { f.Close() })
-	if err := Write(path, text); err != nil {
+	if err := atomicfile.Write(path, text); err != nil {
 		t.Fatal(err)
 	}
 	if got := content(t, filepath.Dir(path)); got != "f=new;" {
@@ -91,7 +93,7 @@ func TestWriteOverReader(t *testing.T) {
 func TestExactly(t *testing.T) {
 	for n := range int64(5) {
 		var b strings.Builder
-		err := Exactly(&b, 3, func(w io.Writer) error {
+		err := atomicfile.Exactly(&b, 3, func(w io.Writer) error {
 			for range n {
 				if _, err := w.Write([]byte{'x'}); err != nil {
 					return err
@@ -113,13 +115,13 @@ func TestRemoveUnfinished(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := RemoveUnfinished(filepath.Join(dir, "f")); err != nil {
+	if err := atomicfile.RemoveUnfinished(filepath.Join(dir, "f")); err != nil {
 		t.Fatal(err)
 	}
 	if got := content(t, dir); got != "f=;f.tmp=;ff.tmp-A=;g.tmp-ABCDEFGH=;" {
 		t.Error(got)
 	}
-	if err := RemoveUnfinished(filepath.Join(dir, "none", "f")); err == nil {
+	if err := atomicfile.RemoveUnfinished(filepath.Join(dir, "none", "f")); err == nil {
 		t.Error("there is no such folder")
 	}
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package filelock
+package filelock_test
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/grovellm/grove/internal/files/filelock"
 )
 
 // On a full disk, which the folder that is locked may have filled, the lock is taken without the
@@ -27,12 +29,12 @@ func TestDiskFull(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{}); err != nil {
 		t.Fatal(err)
 	}
-	l, err := Take(path)
+	l, err := filelock.Take(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var held *HeldError
-	if _, err := Take(path); !errors.As(err, &held) || held.PID != 0 {
+	var held *filelock.HeldError
+	if _, err := filelock.Take(path); !errors.As(err, &held) || held.PID != 0 {
 		t.Errorf("a second lock: %v", err)
 	}
 	if err := l.Release(); err != nil {

@@ -1,4 +1,4 @@
-package reshape
+package reshape_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/files/numtype"
+	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -30,7 +31,7 @@ func TestColumnsAndJoin(t *testing.T) {
 		var parts []tensor.Tensor
 		for from := 0; from < blocks; {
 			to := rapid.IntRange(from+1, blocks).Draw(t, "to")
-			p, err := Columns(x, from*n, to*n)
+			p, err := reshape.Columns(x, from*n, to*n)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,12 +47,12 @@ func TestColumnsAndJoin(t *testing.T) {
 			}
 			parts, from = append(parts, p), to
 		}
-		y, err := Join("x", parts...)
+		y, err := reshape.Join("x", parts...)
 		if err != nil || !slices.Equal(y.Shape, x.Shape) || !bytes.Equal(y.Data, x.Data) {
 			t.Fatalf("joined: %v of shape %v, %v", y.Type, y.Shape, err)
 		}
 		for _, cut := range [][2]int{{0, 0}, {-n, n}, {0, (blocks + 1) * n}, {0, 1}} {
-			if _, err := Columns(x, cut[0], cut[1]); err == nil && n > 1 {
+			if _, err := reshape.Columns(x, cut[0], cut[1]); err == nil && n > 1 {
 				t.Fatalf("columns %v of %v are no error", cut, x.Shape)
 			}
 		}
@@ -59,10 +60,10 @@ func TestColumnsAndJoin(t *testing.T) {
 	a, b := tensor.Tensor{Name: "a", Type: numtype.I8, Shape: []int{2, 1}, Data: make([]byte, 2)},
 		tensor.Tensor{Name: "b", Type: numtype.I8,
 			Shape: []int{3, 1}, Data: make([]byte, 3)}
-	if _, err := Join("x", a, b); err == nil {
+	if _, err := reshape.Join("x", a, b); err == nil {
 		t.Error("2 rows beside 3 are no error")
 	}
-	if _, err := Join("x"); err == nil {
+	if _, err := reshape.Join("x"); err == nil {
 		t.Error("nothing joined is no error")
 	}
 }
@@ -81,7 +82,7 @@ func TestReordered(t *testing.T) {
 				n*34).Draw(t, "matrix")},
 			{Name: "vector", Type: tensor.F32, Shape: []int{n}, Data: rapid.SliceOfN(rapid.Byte(), n*4, n*4).Draw(t, "vector")},
 		} {
-			y, err := Reordered(x, func(i int) int { return there[i] })
+			y, err := reshape.Reordered(x, func(i int) int { return there[i] })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,11 +92,11 @@ func TestReordered(t *testing.T) {
 					t.Fatalf("%s: row %d is not row %d", x.Name, i, r)
 				}
 			}
-			z, err := Reordered(y, func(i int) int { return back[i] })
+			z, err := reshape.Reordered(y, func(i int) int { return back[i] })
 			if err != nil || !bytes.Equal(z.Data, x.Data) {
 				t.Fatalf("%s does not come back, %v", x.Name, err)
 			}
-			if _, err := Reordered(x, func(i int) int { return i + 1 }); err == nil {
+			if _, err := reshape.Reordered(x, func(i int) int { return i + 1 }); err == nil {
 				t.Fatalf("%s: a row that is not there is no error", x.Name)
 			}
 		}

@@ -1,4 +1,4 @@
-package sibling
+package sibling_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/lab/sibling"
 	"github.com/grovellm/grove/internal/model"
 	learn "github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/internal/train/traintest"
@@ -18,7 +19,7 @@ import (
 // and a router of this head. A recipe that cannot be followed to the end is refused before the
 // first step.
 func TestTrain(t *testing.T) {
-	r := NewRecipe()
+	r := sibling.NewRecipe()
 	c := r.Target.Shape.Config()
 	if r.Target.Check() != nil || r.Head.Check(&c) != nil || r.Router.Prepare(nil) != nil || r.Target.Shape.Vocab != 32768 {
 		t.Errorf("the recipe is no recipe: %v %v %v, or not of 32768 tokens but %d", r.Target.Check(),
@@ -26,7 +27,7 @@ func TestTrain(t *testing.T) {
 	}
 	j, shape := traintest.Job(t), traintest.Shape()
 	shape.Vocab = 270
-	r = Recipe{Target: traintest.Recipe(shape, 5), Head: learn.Recipe{
+	r = sibling.Recipe{Target: traintest.Recipe(shape, 5), Head: learn.Recipe{
 		Version: 3, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 64, RopeBase: 10000, Taps: []int{0, 1, 2},
 		From: []int{1}, Basis: traintest.Basis(2), Places: 12, TestSteps: 4, Later: 5, Decay: 0.8,
 	}, Router: learn.RouterRecipe{
@@ -34,7 +35,7 @@ func TestTrain(t *testing.T) {
 	}}
 	r.Head.Optimizer.MuonRate = 0.01
 	r.Router.Optimizer.Muon, r.Router.Optimizer.Rate = false, 1e-2
-	if err := Train(context.Background(), j, r); err != nil {
+	if err := sibling.Train(context.Background(), j, r); err != nil {
 		t.Fatal(err)
 	}
 	m, err := model.Open(filepath.Join(j.Dir, "target", "model-q8_0.gguf"), model.Options{Threads: 1})
@@ -56,7 +57,7 @@ func TestTrain(t *testing.T) {
 		t.Errorf("the router: %+v, %v", router, err)
 	}
 	r.Router.Listed, j.Dir = 0, filepath.Join(j.Dir, "none")
-	if err := Train(context.Background(), j, r); err == nil {
+	if err := sibling.Train(context.Background(), j, r); err == nil {
 		t.Error("a recipe with a router that lists nothing is followed")
 	}
 }

@@ -1,4 +1,4 @@
-package reject
+package reject_test
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/speculate/reject"
 )
 
 // draw draws a token from q without replacement, and removes it.
@@ -40,7 +42,7 @@ func TestTokensHaveTheLaw(t *testing.T) {
 		p, q := weights("p"), weights("q")
 		drawn, chosen := rapid.IntRange(0, 3).Draw(r, "drawn"), rapid.IntRange(0, 2).Draw(r, "chosen")
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 1))
-		s := New(vocab)
+		s := reject.New(vocab)
 		one := func() int32 {
 			s.Begin(p, rng.Float64)
 			s.From(q, nil)

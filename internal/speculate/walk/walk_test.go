@@ -1,10 +1,11 @@
-package walk
+package walk_test
 
 import (
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/speculate/walk"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -47,7 +48,7 @@ func TestAcceptanceLength(t *testing.T) {
 			best = max(best, a)
 		}
 
-		var w Walk
+		var w walk.Walk
 		w.Start(u)
 		tokens := []int32{4}
 		for w.Follow(argmax(tokens)) {
@@ -71,7 +72,7 @@ func TestFollowAllocatesNothing(t *testing.T) {
 	for i := range int32(40) {
 		tr.Append(int(i/2), i, -float32(i))
 	}
-	var w Walk
+	var w walk.Walk
 	follow := func() {
 		w.Start(tr)
 		w.Follow(0)

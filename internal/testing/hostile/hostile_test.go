@@ -1,8 +1,10 @@
-package hostile
+package hostile_test
 
 import (
 	"fmt"
 	"testing"
+
+	"github.com/grovellm/grove/internal/testing/hostile"
 )
 
 // recorder takes the failures of a check.
@@ -30,7 +32,7 @@ func TestCheck(t *testing.T) {
 		{"too much kept", 150, 90, 0, true}, {"as much, of a larger file", 250, 90, 20 << 20, false},
 	} {
 		r := &recorder{}
-		Check(r, c.size, func() {
+		hostile.Check(r, c.size, func() {
 			sink = make([][]byte, c.keep)
 			for i := range c.blocks {
 				sink[i%c.keep] = make([]byte, 1<<20)

@@ -1,4 +1,4 @@
-package hostile
+package hostile_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/drafttest/hostile"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -15,7 +16,7 @@ import (
 func TestProposals(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		vocab := rapid.SampledFrom([]int{1, 2, 50, 1 << 30}).Draw(r, "vocab")
-		d, err := New(Options{Seed: rapid.Int().Draw(r, "seed"), Confidence: .75}, vocab)
+		d, err := hostile.New(hostile.Options{Seed: rapid.Int().Draw(r, "seed"), Confidence: .75}, vocab)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -73,7 +74,7 @@ func TestOptionsAreChecked(t *testing.T) {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	d, err := New(Default(), 1000)
+	d, err := hostile.New(hostile.Default(), 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package train_test
+package traintest_test
 
 import (
 	"os"

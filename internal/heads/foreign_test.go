@@ -1,4 +1,4 @@
-package headfile_test
+package heads_test
 
 import (
 	"errors"
