@@ -243,33 +243,36 @@ func TestThreadsDoNotMatter(t *testing.T) {
 	}
 }
 
-// A seed's F16, BF16 and Q8_0 files are its F32 file, rounded. Another seed has other numbers.
+// A seed's F16, BF16 and Q8_0 files are its F32 file rounded, and another seed's numbers are others.
+// Every shape has one of the types, in turn.
 func TestTypesRoundTheSameNumbers(t *testing.T) {
-	for _, s := range tiny() {
+	for i, s := range tiny() {
 		exact := exact(t, s)
-		if x, y := get(t, exact, "token_embd.weight"), get(t, write(t, s, Options{Seed: 6}),
-			"token_embd.weight"); string(x.Data) == string(y.Data) {
-			t.Errorf("%s: seeds 1 and 6 give the same embedding", s.Name)
+		if i == 0 {
+			if x, y := get(t, exact, "token_embd.weight"), get(t, write(t, s, Options{Seed: 6}),
+				"token_embd.weight"); string(x.Data) == string(y.Data) {
+				t.Errorf("%s: seeds 1 and 6 give the same embedding", s.Name)
+			}
 		}
-		for _, typ := range writable(s)[1:] {
-			f := write(t, s, Options{Type: typ, Seed: 1})
-			for _, info := range f.Tensors {
-				got := get(t, f, info.Name)
-				values, err := get(t, exact, info.Name).Float32s()
-				if err != nil {
-					t.Fatal(err)
-				}
-				wantType := typ
-				if len(info.Shape) == 1 || strings.HasSuffix(info.Name, ".bias") || model.InF32(info.Name) {
-					wantType = tensor.F32
-				}
-				want, err := tensor.FromFloat32s(info.Name, wantType, info.Shape, values)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got.Type != wantType || string(got.Data) != string(want.Data) {
-					t.Fatalf("%s: %s as %v is not the rounding of its F32", s.Name, info.Name, typ)
-				}
+		types := writable(s)[1:]
+		typ := types[i%len(types)]
+		f := write(t, s, Options{Type: typ, Seed: 1})
+		for _, info := range f.Tensors {
+			got := get(t, f, info.Name)
+			values, err := get(t, exact, info.Name).Float32s()
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantType := typ
+			if len(info.Shape) == 1 || strings.HasSuffix(info.Name, ".bias") || model.InF32(info.Name) {
+				wantType = tensor.F32
+			}
+			want, err := tensor.FromFloat32s(info.Name, wantType, info.Shape, values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Type != wantType || string(got.Data) != string(want.Data) {
+				t.Fatalf("%s: %s as %v is not the rounding of its F32", s.Name, info.Name, typ)
 			}
 		}
 	}
