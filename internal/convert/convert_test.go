@@ -42,7 +42,7 @@ func shape(t testing.TB, name string) synth.Shape {
 // logits returns those of a fixed text's last tokens.
 func logits(t testing.TB, path string) []float32 {
 	t.Helper()
-	m, err := model.Open(path, model.Options{Threads: 2})
+	m, err := model.Open(path, model.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,13 +93,11 @@ func TestSameLogits(t *testing.T) {
 				t.Fatal(err)
 			}
 			sameBits(t, "HF to GGUF", logits(t, at("b.gguf")), want)
-			for _, from := range []string{"a.gguf", "b.gguf"} {
-				if _, err := ToHF(ctx, at(from), at("hf-"+from), Options{Type: Keep}); err != nil {
-					t.Fatal(err)
-				}
-				sameBits(t, "GGUF to HF", logits(t, at("hf-"+from)), folder)
+			if _, err := ToHF(ctx, at("a.gguf"), at("hf-a"), Options{Type: Keep}); err != nil {
+				t.Fatal(err)
 			}
-			if _, err := ToGGUF(ctx, at("hf-a.gguf"), at("c.gguf"), Options{Type: Keep}); err != nil {
+			sameBits(t, "GGUF to HF", logits(t, at("hf-a")), folder)
+			if _, err := ToGGUF(ctx, at("hf-a"), at("c.gguf"), Options{Type: Keep}); err != nil {
 				t.Fatal(err)
 			}
 			sameMeta(t, at("a.gguf"), at("c.gguf"))
