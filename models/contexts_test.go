@@ -40,7 +40,7 @@ func openAll(t *testing.T, n uint32) *grove.Model {
 	for _, h := range models.Heads() {
 		heads = append(heads, withContext(t, h, n))
 	}
-	o := grove.Options{HeadGGUF: heads, DraftGGUF: withContext(t, models.Draft(), n)}
+	o := grove.Options{HeadGGUF: heads, DraftGGUF: withContext(t, models.Draft(), n), Threads: 1}
 	m, err := grove.OpenGGUF("target", models.Target(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func (x *reader) read(to int, cached bool) {
 }
 
 // every is the distance between the places of a text at which drafters are asked.
-const every = 3
+const every = 6
 
 // accepted is how many tokens rounds commit whose roots are at places of the text.
 func (x *reader) accepted(from, to int) (counts []int) {
@@ -173,7 +173,7 @@ func TestAcceptanceLasts(t *testing.T) {
 		check(t, "beyond the context", drafter, tau(begin(short).accepted(window, end)), tau(whole))
 
 		var got, want []int
-		for n := window + 36*every; n+after < end; n += 2 * after {
+		for n := window + 18*every; n+after < end; n += 2 * after {
 			hit := begin(m)
 			hit.read(hit.d.Resume(hit.state, n, nil, 0), true)
 			got = append(got, hit.accepted(n, n+after)...)

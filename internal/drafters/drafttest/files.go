@@ -22,7 +22,7 @@ func FileTarget(t testing.TB) (*model.Model, *gguf.File) {
 	if err := synth.Write(t.Context(), path, s, synth.Options{Type: tensor.Q8_0, Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
-	m := Must(model.Open(path, model.Options{Threads: 2}))(t)
+	m := Must(model.Open(path, model.Options{Threads: 1}))(t)
 	t.Cleanup(func() { m.Close() })
 	f := Must(gguf.Open(path))(t)
 	t.Cleanup(func() { f.Close() })

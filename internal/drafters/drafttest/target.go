@@ -49,7 +49,7 @@ func OpenTarget(t testing.TB, context int) *model.Model {
 	if err := synth.Write(t.Context(), path, shape, synth.Options{Type: tensor.F32, Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.Open(path, model.Options{Threads: 2})
+	m, err := model.Open(path, model.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,12 +93,12 @@ func TestTargets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := train.Job{Dir: t.TempDir(), Sources: of.Sources, Threads: 2, Vocabulary: filepath.Join(t.TempDir(), "m.gguf")}
+		j := train.Job{Dir: t.TempDir(), Sources: of.Sources, Threads: 1, Vocabulary: filepath.Join(t.TempDir(), "m.gguf")}
 		o := synth.Options{Type: []tensor.Type{tensor.Q4_0, tensor.F32, tensor.BF16}[i%3], Seed: 5}
 		if err := synth.Write(context.Background(), j.Vocabulary, s, o); err != nil {
 			t.Fatal(err)
 		}
-		if j.Target, err = model.Open(j.Vocabulary, model.Options{Threads: 2}); err != nil {
+		if j.Target, err = model.Open(j.Vocabulary, model.Options{Threads: 1}); err != nil {
 			t.Fatal(err)
 		}
 		r := tiny(1)
@@ -119,7 +119,7 @@ func TestTargets(t *testing.T) {
 func drafts(t *testing.T, j *train.Job, file string, tau float64) {
 	t.Helper()
 	target := j.Target
-	m, err := model.Open(file, model.Options{Threads: 2})
+	m, err := model.Open(file, model.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestArchitectures(t *testing.T) {
 		if err := synth.Write(context.Background(), path, s, synth.Options{Type: tensor.F32, Seed: 5}); err != nil {
 			t.Fatal(err)
 		}
-		m, err := model.Open(path, model.Options{Threads: 2})
+		m, err := model.Open(path, model.Options{Threads: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

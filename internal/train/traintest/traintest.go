@@ -74,7 +74,7 @@ func Job(t *testing.T) train.Job {
 		}
 	}
 	return train.Job{Dir: filepath.Join(dir, "job"), Sources: []data.Source{{Name: "sums", Path: text, Weight: 1}},
-		Validation: []data.Source{{Name: "held", Path: valid}}, Threads: 2, SaveEvery: time.Hour}
+		Validation: []data.Source{{Name: "held", Path: valid}}, Threads: 1, SaveEvery: time.Hour}
 }
 
 // JobWithTarget returns such a job with a trained target.
