@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -46,68 +48,69 @@ func figureIn(line, name string) int {
 func TestLogOfEnds(t *testing.T) {
 	t.Parallel()
 	m := tiny(t, "tiny-qwen3", 1<<17)
-	for path, fields := range endlessOf {
-		for _, streamed := range []bool{true, false} {
-			for status, end := range map[int]func(*server, context.CancelFunc){
-				499: func(_ *server, leave context.CancelFunc) { leave() },
-				503: func(s *server, _ context.CancelFunc) { s.Close() },
-				504: func(*server, context.CancelFunc) {},
-			} {
-				name := fmt.Sprintf("%s, streamed %v, status %d", path, streamed, status)
-				s := start(t, m, serve.Options{})
-				before := inside.EngineStats(m).Tokens
-				ctx, leave := context.WithCancel(ctx)
-				body := jsonOf(with(fields, "ignore_eos", true, "stream", streamed, "drafter", "plain", "max_tokens", 100000,
-					"options", map[string]any{"num_predict": 100000}))
-				r, err := http.NewRequestWithContext(ctx, "POST", s.url+path, strings.NewReader(body))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if status == 504 {
-					r.Header.Set("X-Request-Timeout", "0.1")
-				}
-				ended, seen := make(chan error, 1), atomic.Bool{}
-				go func() {
-					a, err := http.DefaultClient.Do(r)
-					if err == nil {
-						for lines := bufio.NewScanner(a.Body); lines.Scan(); {
-							if strings.Contains(lines.Text(), "{") {
-								seen.Store(true)
-							}
+	ends := map[int]func(*server, context.CancelFunc){
+		499: func(_ *server, leave context.CancelFunc) { leave() },
+		503: func(s *server, _ context.CancelFunc) { s.Close() },
+		504: func(*server, context.CancelFunc) {},
+	}
+	for i, path := range slices.Sorted(maps.Keys(endlessOf)) {
+		for status, end := range ends {
+			streamed := (i+status)%2 == 0 // in turn, each path and each end
+			fields := endlessOf[path]
+			name := fmt.Sprintf("%s, streamed %v, status %d", path, streamed, status)
+			s := start(t, m, serve.Options{})
+			before := inside.EngineStats(m).Tokens
+			ctx, leave := context.WithCancel(ctx)
+			body := jsonOf(with(fields, "ignore_eos", true, "stream", streamed, "drafter", "plain", "max_tokens", 100000,
+				"options", map[string]any{"num_predict": 100000}))
+			r, err := http.NewRequestWithContext(ctx, "POST", s.url+path, strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if status == 504 {
+				r.Header.Set("X-Request-Timeout", "0.1")
+			}
+			ended, seen := make(chan error, 1), atomic.Bool{}
+			go func() {
+				a, err := http.DefaultClient.Do(r)
+				if err == nil {
+					for lines := bufio.NewScanner(a.Body); lines.Scan(); {
+						if strings.Contains(lines.Text(), "{") {
+							seen.Store(true)
 						}
-						err = a.Body.Close()
 					}
-					ended <- err
-				}()
-				until(t, name+": tokens", func() bool {
-					return inside.EngineStats(m).Tokens > before+9 && (seen.Load() || !streamed) ||
-						strings.Contains(s.log.String(), "endpoint=")
-				})
-				end(s, leave)
-				until(t, name+": a line", func() bool { return strings.Contains(s.log.String(), "endpoint="+path) })
-				<-ended
-				leave()
-				until(t, name+": rest", func() bool { return inside.EngineStats(m).Running == 0 })
-				line := s.log.String()
-				generated := int(inside.EngineStats(m).Tokens - before)
-				n, _ := fields["n"].(int)
-				logged := figureIn(line, "tokens")
-				least := 1
-				if status == 504 { // it may come before the first token
-					least = 0
+					err = a.Body.Close()
 				}
-				if logged < least || logged > generated || logged < generated-max(n, 1) { // a last step may be under way
-					t.Errorf("%s: %d tokens in the log, of %d", name, logged, generated)
-				}
-				if figureIn(line, "status") != status || figureIn(line, "prompt") < 1 ||
-					streamed && status != 504 && figureIn(line, "ttft_ms") < 0 ||
-					!strings.Contains(line, "error=") {
-					t.Errorf("%s:\n%s", name, line)
-				}
-				counted := fmt.Sprintf(`grove_http_requests_total{endpoint="%s",status="%d"} 1`, path, status)
-				if _, _, metrics := s.send("GET", "/metrics", ""); !strings.Contains(metrics, counted) {
-					t.Errorf("%s: the metrics do not count it", name)
-				}
+				ended <- err
+			}()
+			until(t, name+": tokens", func() bool {
+				return inside.EngineStats(m).Tokens > before+9 && (seen.Load() || !streamed) ||
+					strings.Contains(s.log.String(), "endpoint=")
+			})
+			end(s, leave)
+			until(t, name+": a line", func() bool { return strings.Contains(s.log.String(), "endpoint="+path) })
+			<-ended
+			leave()
+			until(t, name+": rest", func() bool { return inside.EngineStats(m).Running == 0 })
+			line := s.log.String()
+			generated := int(inside.EngineStats(m).Tokens - before)
+			n, _ := fields["n"].(int)
+			logged := figureIn(line, "tokens")
+			least := 1
+			if status == 504 { // which may come before the first token
+				least = 0
+			}
+			if logged < least || logged > generated || logged < generated-max(n, 1) { // a last step may be under way
+				t.Errorf("%s: %d tokens in the log, of %d", name, logged, generated)
+			}
+			if figureIn(line, "status") != status || figureIn(line, "prompt") < 1 ||
+				streamed && status != 504 && figureIn(line, "ttft_ms") < 0 ||
+				!strings.Contains(line, "error=") {
+				t.Errorf("%s:\n%s", name, line)
+			}
+			counted := fmt.Sprintf(`grove_http_requests_total{endpoint="%s",status="%d"} 1`, path, status)
+			if _, _, metrics := s.send("GET", "/metrics", ""); !strings.Contains(metrics, counted) {
+				t.Errorf("%s: the metrics do not count it", name)
 			}
 		}
 	}

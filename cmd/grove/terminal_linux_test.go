@@ -313,13 +313,18 @@ func TestDemoOnTerminal(t *testing.T) {
 
 // A bar of progress stays on its line of a narrow terminal, or it would be there again and again.
 func TestProgressOnNarrowTerminal(t *testing.T) {
-	p := onTerminal(t, 30, 20, "run", "-m", tiny(t), "--pad", "600M", "-n", "1", "x") // some seconds
-	if code := p.status(); code != command.ExitOK {
-		t.Errorf("status %d:\n%q", code, p.screen())
+	model, err := os.ReadFile(tiny(t))
+	if err != nil {
+		t.Fatal(err)
 	}
-	bar, _, _ := strings.Cut(p.screen(), "[tiny")
-	for part := range strings.FieldsFuncSeq(bar, func(r rune) bool { return r == '\r' || r == '\n' }) {
-		if utf8.RuneCountInString(part) > 30 {
+	fakeHub(t, map[string]map[string]string{"org/model": {"a-model-with-a-long-name-Q8_0.gguf": string(model)}}, "qwen3",
+		500*time.Millisecond)
+	p := onTerminal(t, 30, 20, "pull", "org/model")
+	p.await(t, "|")
+	p.send(t, "\x03")
+	p.status()
+	for part := range strings.FieldsFuncSeq(p.screen(), func(r rune) bool { return r == '\r' || r == '\n' }) {
+		if strings.Contains(part, "|") && utf8.RuneCountInString(part) > 30 {
 			t.Fatalf("a line of more than 30 columns: %q", part)
 		}
 	}
