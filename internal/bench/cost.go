@@ -102,16 +102,16 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 		return r, fmt.Errorf("bench: a prompt of %d tokens: want at least 1", slices.Min(o.Prompts))
 	}
 
-	machine, err := newMachine(m.Threads())
-	if err != nil {
-		return r, err
-	}
-	defer machine.close()
 	passes, err := newPasses(ctx, m, o.Committed, sizes)
 	if err != nil {
 		return r, err
 	}
 	defer passes.cache.Free()
+	machine, err := newMachine(m.Threads())
+	if err != nil {
+		return r, err
+	}
+	defer machine.close()
 
 	weights, attention := machine.multiplier(o.Type), newAttentionPeak(machine, m.KV())
 	bandwidth, peak := make([]float64, o.Rounds), make([]float64, o.Rounds)

@@ -21,7 +21,7 @@ func TestDraftCosts(t *testing.T) {
 		t.Fatalf("the shape names the target %q", target)
 	}
 	rounds := 0
-	r, err := DraftCosts(context.Background(), DraftCostOptions{Kind: kind, Target: shape, Type: tensor.Q8_0, Threads: 2,
+	r, err := DraftCosts(context.Background(), DraftCostOptions{Kind: kind, Target: shape, Type: tensor.Q8_0, Threads: 1,
 		Rounds: 2, Progress: func(done, _ int) { rounds = done }})
 	if err != nil {
 		t.Fatal(err)

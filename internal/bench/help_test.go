@@ -57,7 +57,7 @@ func pairOf(t *testing.T, shape synth.Shape) registry.Target {
 		t.Cleanup(func() { m.Close() })
 		return m
 	}
-	m := open(1, model.Options{Threads: 2, Context: 256})
+	m := open(1, model.Options{Threads: 1, Context: 256})
 	target := registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m,
 		Draft: open(2, model.Options{Workers: m}), Shared: new(registry.Shared),
 		Open: func(path string) (*model.Model, error) { return model.Open(path, model.Options{Workers: m}) }}
