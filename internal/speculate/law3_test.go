@@ -38,7 +38,7 @@ func TestHostileDrafterCostsLittle(t *testing.T) {
 					{confidence: .5, width: 3, deepest: 6, catchUp: .003 * ms},
 				} {
 					for m, batch := range []int{1, 3} {
-						if (i+j+k+l+m)%2 > 0 { // half of all: any four of these conditions occur together
+						if (i+j+k+l+m)%4 > 0 { // a quarter of all: any two of these conditions come together
 							continue
 						}
 						c := NewController()
@@ -95,7 +95,7 @@ func TestBestBudgetIsFound(t *testing.T) {
 			for k, rule := range slices.Sorted(maps.Keys(rules)) {
 				for l, right := range []float64{.5, .9} {
 					for m, batch := range []int{1, 4} {
-						if rule == "rejection" && batch > 1 || (i+j+k+l+m)%2 > 0 { // half of all, as above
+						if rule == "rejection" && batch > 1 || (i+j+k+l+m)%4 > 0 { // a quarter of all, as above
 							continue
 						}
 						const n = 800

@@ -95,7 +95,7 @@ func TestSmallGainsAreKept(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation on one goroutine")
 	}
-	const trials, texts, prompt, output = 300, 4, 40, 128
+	const trials, texts, prompt, output = 150, 4, 40, 128
 	const pass = 2 * ms
 	for _, c := range []struct{ level, sure, most float64 }{{.11, 1, .05}, {.12, .9, .15}} {
 		plainly := 0.0 // share of rounds
