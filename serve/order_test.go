@@ -70,10 +70,10 @@ func TestUsersShareTheirKeysPart(t *testing.T) {
 				key, user = "many", fmt.Sprint("user", i)
 			}
 			headers := []string{"X-Api-Key", key}
-			body := `{"prompt":"x","max_tokens":20,"ignore_eos":true,"user":"` + user + `"}`
+			body := `{"prompt":"x","max_tokens":8,"ignore_eos":true,"user":"` + user + `"}`
 			if header != "" {
 				headers = append(headers, header, user)
-				body = `{"prompt":"x","max_tokens":20,"ignore_eos":true}`
+				body = `{"prompt":"x","max_tokens":8,"ignore_eos":true}`
 			}
 			all.Go(func() {
 				if status, _, text := s.send("POST", "/v1/completions", body, headers...); status != 200 {

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +32,7 @@ func TestCutCalls(t *testing.T) {
 		text      string
 		arguments []string
 	}
-	for path, read := range map[string]func(stop any, n int) answer{
+	reads := map[string]func(stop any, n int) answer{
 		"chat": func(stop any, n int) (a answer) {
 			v := s.post("/v1/chat/completions", map[string]any{"messages": user, "tools": tool, "tool_choice": "required",
 				"parallel_tool_calls": false, "stop": stop, "max_tokens": n, "temperature": 0})
@@ -69,11 +71,12 @@ func TestCutCalls(t *testing.T) {
 			}
 			return a
 		},
-	} {
+	}
+	for i, path := range slices.Sorted(maps.Keys(reads)) {
 		calls := 0
 		for _, stop := range []any{nil, []any{`"a"`}, []any{"a"}, []any{"{"}, []any{"}"}, []any{"_call>"}} {
-			for n := 1; n < 60; n += 3 {
-				a := read(stop, n)
+			for n := 1 + 3*i; n < 60; n += 3 * len(reads) { // other lengths than the other paths
+				a := reads[path](stop, n)
 				if a.text != "" {
 					t.Errorf("%s, stop %v, %d tokens: text %q", path, stop, n, a.text)
 				}
