@@ -261,7 +261,7 @@ func TestBenchCost(t *testing.T) {
 		t.Skip("reads half a gigabyte several times")
 	}
 	r := lines(t, must(t, "", "bench", "cost", "--shape", "tiny-llama2", "--type", "f32", "--rows", "4,2",
-		"--prompts", "9", "--rounds", "2", "--json"))[0]
+		"--prompts", "9", "--rounds", "1", "--json"))[0]
 	rows := r["rows"].([]any)
 	if len(rows) != 3 || rows[2].(map[string]any)["n"] != 4.0 || r["shape"] != "tiny-llama2" || r["type"] != "f32" {
 		t.Errorf("%v", r)

@@ -301,7 +301,7 @@ func TestDemoOnTerminal(t *testing.T) {
 			t.Errorf("%d columns:\n%q", columns, screen)
 		}
 	}
-	p := onTerminal(t, 100, 20, "demo", "-m", tiny(t, 1<<17), "--pad", "200M", "-d", "lookup", "-n", "100000",
+	p := onTerminal(t, 100, 20, "demo", "-m", tiny(t, 1<<17), "--pad", "40M", "-d", "lookup", "-n", "100000",
 		"one two one two") // for seconds
 	p.await(t, "tokens/s")
 	p.send(t, "\x03")
