@@ -4,49 +4,72 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/bench"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/lab/report"
 )
 
+// asGrove is the variable with which the test program prints what grove's commands print.
+const asGrove = "GROVE_TEST_AS_GROVE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asGrove) == "" {
+		os.Exit(m.Run())
+	}
+	args := strings.Join(os.Args[1:], " ")
+	var printed any
+	switch {
+	case strings.Contains(args, "--no-such-flag"):
+		fmt.Fprintln(os.Stderr, "unknown flag --no-such-flag")
+		os.Exit(command.ExitUsage)
+	case strings.HasPrefix(args, "version"):
+		printed = map[string]string{}
+	case strings.Contains(args, "bench cost --model tiny.gguf"):
+		printed = bench.CostReport{Bandwidth: 9, Rows: []bench.RowCost{{N: 1, MS: 2}, {N: 2, MS: 3}}}
+	case strings.Contains(args, "bench spec"):
+		methods := []bench.MethodReport{{Name: "plain", Tau: 1}, {Name: "lookup", Tau: 2}}
+		printed = bench.SpecReport{Suites: []bench.SuiteReport{{Name: "t=0", Methods: methods}, {Name: "t=1", Methods: methods}}}
+	case strings.Contains(args, "bench serve"):
+		printed = bench.ServeReport{Rows: []bench.ServeResult{{Drafter: "plain", Clients: 1, PerSecond: 5},
+			{Drafter: "plain", Clients: 2, PerSecond: 8}}}
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(printed); err != nil {
+		panic(err)
+	}
+	os.Exit(0)
+}
+
 // Commands of every kind are measured; the same command takes their runs, and finds nothing changed.
 func TestTables(t *testing.T) {
-	dir := t.TempDir()
-	model := filepath.Join(dir, "tiny.gguf")
-	prompts := filepath.Join(dir, "prompts.jsonl")
-	program := filepath.Join(dir, "grove.exe")
-	must(t, "synth", "tiny-qwen3", model)
-	if err := os.WriteFile(prompts, []byte(`{"prompt":"one two one two one"}`+"\n"+`{"prompt":"a b c a b c"}`+"\n"),
-		0o644); err != nil {
+	program, err := os.Executable()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../grove").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	t.Setenv("TINY", model)
-	t.Setenv("PROMPTS", prompts)
+	t.Setenv(asGrove, "1")
+	t.Setenv("TINY", "tiny.gguf")
 	list := []report.Measurement{
 		{Name: "passes", Commands: []report.Command{{Labels: []string{"tiny"},
-			Args: "bench cost --model $TINY --rows 1,2 --rounds 1 --committed 4"}}, Tables: []report.View{
+			Args: "bench cost --model $TINY --rows 1,2"}}, Tables: []report.View{
 			{Name: "passes", Labels: []string{"model", "rows"}, Rows: []string{"rows.n"}, Columns: []report.Column{
 				{Head: "ms", Field: "ms", Format: "%.2f"}, {Head: "GB/s", Field: "bandwidth_gbs", Format: "%.1f"}}}}},
-		{Name: "methods", Commands: []report.Command{{Args: "bench spec -m $TINY --suite $PROMPTS --methods plain,lookup -n 8 --prompts 2 -t 0,1 --no-controller --no-bandwidth --ignore-end"}},
+		{Name: "methods", Commands: []report.Command{{Args: "bench spec --methods plain,lookup -t 0,1"}},
 			Tables: []report.View{
 				{Name: "methods", Labels: []string{"suite", "method"}, Rows: []string{"suites.name", "methods.name"},
 					Columns: []report.Column{{Head: "τ", Field: "tau", Format: "%.2f"}, {Head: "over plain", Field: "tau",
 						Format: "%.2f", Over: "plain"}}}}},
 		{Name: "callers", Runs: 2, Commands: []report.Command{
-			{Args: "bench serve -m $TINY --suite $PROMPTS --drafters plain --clients 2 --requests 1 --rounds 1 --prompts 2 -n 4"}}, Tables: []report.View{
+			{Args: "bench serve --clients 2"}}, Tables: []report.View{
 			{Name: "callers", Labels: []string{"drafter", "callers"}, Rows: []string{"rows.drafter.clients"},
 				Columns: []report.Column{{Head: "tokens/s", Field: "tokens_per_s", Format: "%.0f"}}}}},
 	}
 	measurements = func() []report.Measurement { return list }
 	defer func() { measurements = report.Measurements }()
-	dir, docs := filepath.Join(dir, "runs"), t.TempDir()
+	dir, docs := filepath.Join(t.TempDir(), "runs"), t.TempDir()
 	type found struct {
 		report.Measured
 		Changes []report.Change `json:"changes"`
