@@ -238,7 +238,7 @@ func scaleOutliers(name string, v []float32, cols int, factor float32) {
 // textLogits returns the logits at every position of a text.
 func textLogits(t *testing.T, file []byte, cache nn.KVType, ids []int32) []float32 {
 	t.Helper()
-	m, err := model.OpenGGUF("model.gguf", file, model.Options{Threads: 2, KV: cache})
+	m, err := model.OpenGGUF("model.gguf", file, model.Options{Threads: 1, KV: cache})
 	if err != nil {
 		t.Fatal(err)
 	}

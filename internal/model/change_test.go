@@ -91,7 +91,7 @@ type (
 
 // digest distinguishes models by their results and by their tokenizers.
 func digest(path string, progress func(done, total int64)) (uint64, error) {
-	m, err := model.Open(path, model.Options{Threads: 2, Progress: progress})
+	m, err := model.Open(path, model.Options{Threads: 1, Progress: progress})
 	if err != nil {
 		return 0, err
 	}

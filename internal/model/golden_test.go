@@ -159,7 +159,7 @@ func TestArchitecturesAgainstOtherEngines(t *testing.T) {
 			}
 			var first []float32
 			for _, p := range []string{path, dir} {
-				m, err := model.Open(p, model.Options{Threads: 2, Context: g.Context})
+				m, err := model.Open(p, model.Options{Threads: 1, Context: g.Context})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -231,7 +231,7 @@ func withKeys(t *testing.T, path, arch string, keys map[string][2]any) *model.Mo
 	if _, err := w.WriteTo(&b); err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.OpenGGUF("converted.gguf", b.Bytes(), model.Options{Threads: 2})
+	m, err := model.OpenGGUF("converted.gguf", b.Bytes(), model.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

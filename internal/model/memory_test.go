@@ -95,7 +95,7 @@ func TestMemoryOfTypes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, err := model.Open(path, model.Options{Threads: 2})
+			m, err := model.Open(path, model.Options{Threads: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

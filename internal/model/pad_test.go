@@ -104,7 +104,7 @@ func TestPaddingKeepsLogits(t *testing.T) {
 					synth.Options{Type: typ, Seed: r.Uint64()}); err != nil {
 					t.Fatal(err)
 				}
-				plain, err := model.Open(path, model.Options{Threads: 2})
+				plain, err := model.Open(path, model.Options{Threads: 1})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -115,7 +115,7 @@ func TestPaddingKeepsLogits(t *testing.T) {
 				// about a layer
 				own := int64(c.Hidden*(3*c.FFN+2*(c.Heads+c.KVHeads)*c.HeadDim)) + 1000
 				// F32 stands for the default
-				o := model.Options{Threads: 2, Pad: c.Parameters() + own*(1+r.Int64N(8)), PadType: kinds[r.IntN(2)]}
+				o := model.Options{Threads: 1, Pad: c.Parameters() + own*(1+r.Int64N(8)), PadType: kinds[r.IntN(2)]}
 				if (i+j)%4 > 0 {
 					o.Pad += 50 * (own + int64(3*c.Hidden*(unit+128))) // enough for layers to get wider
 				}
@@ -166,9 +166,9 @@ func TestPaddingWithExperts(t *testing.T) {
 		if err := synth.Write(ctx, path, shape, synth.Options{Type: typ, Seed: 1}); err != nil {
 			t.Fatal(err)
 		}
-		o := model.Options{Threads: 2, PadExperts: 2 + r.IntN(20), Pad: 2_000_000}
+		o := model.Options{Threads: 1, PadExperts: 2 + r.IntN(20), Pad: 2_000_000}
 		o.PadUsed = 1 + r.IntN(o.PadExperts-1)
-		plain, err := model.Open(path, model.Options{Threads: 2})
+		plain, err := model.Open(path, model.Options{Threads: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

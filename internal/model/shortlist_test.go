@@ -14,7 +14,7 @@ import (
 // A pass gives each sequence the logits of the tokens it asked for: all of them or a shortlist's, the same bits.
 func TestPassOverShortlists(t *testing.T) {
 	ctx := context.Background()
-	m := open(t, "tiny-qwen3", tensor.Q8_0, model.Options{Threads: 2})
+	m := open(t, "tiny-qwen3", tensor.Q8_0, model.Options{Threads: 1})
 	r := rand.New(rand.NewPCG(3, 4))
 	var order []int32
 	for _, token := range r.Perm(m.Config.Vocab) {

@@ -114,8 +114,8 @@ const killedEnv = "GROVE_TRAIN_CHILD"
 // on another number of threads.
 func TestKilled(t *testing.T) {
 	train, valid, shape := tinySets(t)
-	c := Config{Recipe: tinyRecipe(shape, 60), Threads: 2, SaveEvery: time.Nanosecond, Validation: valid}
-	if dir := os.Getenv(killedEnv); dir != "" { // this is the child
+	c := Config{Recipe: tinyRecipe(shape, 60), Threads: 1, SaveEvery: time.Nanosecond, Validation: valid}
+	if dir := os.Getenv(killedEnv); dir != "" { // the child
 		c.Dir = dir
 		n, err := Run(context.Background(), c, train, nil)
 		if err == nil {
@@ -195,7 +195,7 @@ func TestRunLearns(t *testing.T) {
 	for _, precision := range []string{"f32", "bf16"} {
 		train, valid, shape := tinySets(t)
 		var first, last Progress
-		c := Config{Recipe: tinyRecipe(shape, 150), Dir: t.TempDir(), Threads: 2, SaveEvery: time.Hour,
+		c := Config{Recipe: tinyRecipe(shape, 150), Dir: t.TempDir(), Threads: 1, SaveEvery: time.Hour,
 			Validation: valid}
 		c.Precision = precision
 		c.Report = func(p Progress) {
@@ -317,7 +317,7 @@ func TestPatience(t *testing.T) {
 // A student that equals its teacher has no divergence from it and no gradient.
 func TestTeacherOfItself(t *testing.T) {
 	train, _, shape := tinySets(t)
-	c := Config{Recipe: tinyRecipe(shape, 5), Dir: t.TempDir(), Threads: 2, SaveEvery: time.Hour}
+	c := Config{Recipe: tinyRecipe(shape, 5), Dir: t.TempDir(), Threads: 1, SaveEvery: time.Hour}
 	n, err := Run(context.Background(), c, train, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -81,7 +81,7 @@ func TestGeneratedStays(t *testing.T) {
 	if err := synth.Write(t.Context(), file, shape, synth.Options{Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.Open(file, model.Options{Threads: 2})
+	m, err := model.Open(file, model.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

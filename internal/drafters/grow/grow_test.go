@@ -214,6 +214,8 @@ func ptr[T any](v T) *T { return &v }
 // Once buffers have grown, a round allocates nothing.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := openModels(t)
+	prompts := [][]int32{{0, 3, 4}, {1, 3, 4}}
+	texts := [][]int32{plain(t, m.target, prompts[0], sample.Params{}, 300), plain(t, m.target, prompts[1], sample.Params{}, 300)}
 	for _, o := range []draft.Options{
 		{},
 		{Sampling: sample.Params{Temperature: 1}},
@@ -224,8 +226,6 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		if o.Sampling.Temperature == 0 {
 			method = ""
 		}
-		prompts := [][]int32{{0, 3, 4}, {1, 3, 4}}
-		texts := [][]int32{plain(t, m.target, prompts[0], o.Sampling, 300), plain(t, m.target, prompts[1], o.Sampling, 300)}
 		for _, shape := range []Shape{ptr(DefaultLinear()), ptr(DefaultFixed()), ptr(DefaultDynaTree()),
 			ptr(DefaultDynamic()), ptr(DefaultBestFirst()), &BestFirst{Width: 8, Branch: 8, Depth: 20}} {
 			t.Run(fmt.Sprintf("%T %g %v %s", shape, o.Sampling.Temperature, o.Sampled, method), func(t *testing.T) {

@@ -53,7 +53,7 @@ func randomTarget(t testing.TB, s synth.Shape, typ tensor.Type) *model.Model {
 	if err := synth.Write(context.Background(), path, s, synth.Options{Type: typ, Seed: 5}); err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.Open(path, model.Options{Threads: 2})
+	m, err := model.Open(path, model.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestHeadsForAnyTarget(t *testing.T) {
 		kind, typ := kinds[i%len(kinds)], []tensor.Type{tensor.Q8_0, tensor.F32, tensor.BF16, tensor.Q4_0}[i%4]
 		t.Run(fmt.Sprint(s.Name, " ", typ, " ", kind.drafter), func(t *testing.T) {
 			m := randomTarget(t, s, typ)
-			own := train.Job{Dir: t.TempDir(), Sources: j.Sources, Threads: 2, SaveEvery: j.SaveEvery, Target: m}
+			own := train.Job{Dir: t.TempDir(), Sources: j.Sources, Threads: 1, SaveEvery: j.SaveEvery, Target: m}
 			own, first, last := traintest.Watched(own, traintest.EveryStep)
 			var notes []string
 			own.Note = func(s string) { notes = append(notes, s) }
@@ -226,7 +226,7 @@ func TestBeginningOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := traintest.Job(t)
-	j := train.Job{Dir: t.TempDir(), Sources: job.Sources, Threads: 2, SaveEvery: job.SaveEvery,
+	j := train.Job{Dir: t.TempDir(), Sources: job.Sources, Threads: 1, SaveEvery: job.SaveEvery,
 		Target: randomTarget(t, shape, tensor.F32)}
 	r := eagle.NewRecipe(3).For(j.Target)
 	r.HeadText = traintest.HeadText()

@@ -25,7 +25,7 @@ func TestLayersBeginAsBlocks(t *testing.T) {
 	copied := map[string]int{}
 	shapes := synth.Small()
 	for _, arch := range model.Architectures() {
-		shapes = append(shapes, synth.Random(rng, arch, tensor.F32, 0), synth.Random(rng, arch, tensor.F32, 0))
+		shapes = append(shapes, synth.Random(rng, arch, tensor.F32, 0))
 	}
 	for _, s := range shapes {
 		m := randomTarget(t, s, tensor.F32)
