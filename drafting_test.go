@@ -79,8 +79,8 @@ func TestDrafterTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, o := range map[string]grove.Options{"path": {Threads: 2, Draft: path},
-		"contents": {Threads: 2, DraftGGUF: data}, "none": {Threads: 2}} {
+	for name, o := range map[string]grove.Options{"path": {Threads: 1, Draft: path},
+		"contents": {Threads: 1, DraftGGUF: data}, "none": {Threads: 2}} {
 		m, err := grove.OpenGGUF("tiny", data, o)
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func TestOpenGGUF(t *testing.T) {
 
 // Pieces make up the text; drafted pieces are the text of drafted tokens.
 func TestPieces(t *testing.T) {
-	m := open(t, "tiny-qwen3", grove.Options{Threads: 2})
+	m := open(t, "tiny-qwen3", grove.Options{Threads: 1})
 	tok := m.Tokenizer()
 	for seed := range uint64(6) {
 		r := grove.Request{MaxTokens: 40, Sampling: grove.Sampling{Temperature: 1, Seed: seed}, IgnoreEnd: true}

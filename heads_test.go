@@ -132,7 +132,7 @@ func TestHeads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := grove.Open(target, grove.Options{Threads: 2, Heads: []string{causal}, HeadGGUF: [][]byte{data}})
+	m, err := grove.Open(target, grove.Options{Threads: 1, Heads: []string{causal}, HeadGGUF: [][]byte{data}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestHeadsOfAllKinds(t *testing.T) {
 	target := tinyFile(t, "tiny-qwen3")
 	dir, rng := t.TempDir(), rand.New(rand.NewPCG(4, 2))
 	at := func(name string) string { return filepath.Join(dir, name) }
-	m, err := grove.Open(target, grove.Options{Threads: 2})
+	m, err := grove.Open(target, grove.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestHeadsOfAllKinds(t *testing.T) {
 	}
 	heads := []string{headFile(t, target, func(c *jet.Config) { c.Causal = true }), at("falcon"), at("eagle2"),
 		at("specblock"), at("eagle3"), at("router")}
-	if m, err = grove.Open(target, grove.Options{Threads: 2, Heads: heads}); err != nil {
+	if m, err = grove.Open(target, grove.Options{Threads: 1, Heads: heads}); err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()

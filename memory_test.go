@@ -34,7 +34,7 @@ func TestMemoryAfterClose(t *testing.T) {
 func TestMemory(t *testing.T) {
 	var dir string
 	open := func(memory *grove.MemoryOptions) *grove.Model {
-		m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, Memory: memory,
+		m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 1, Memory: memory,
 			HeadGGUF: models.Heads()})
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +91,7 @@ func TestMemory(t *testing.T) {
 // A document that a program remembers is drafted from, and a model without memory says so.
 func TestRemember(t *testing.T) {
 	const document = "The quick brown fox jumps over the lazy dog and the seven dwarfs at noon, said the keeper of the zoo."
-	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, Memory: &grove.MemoryOptions{}})
+	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 1, Memory: &grove.MemoryOptions{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestRemember(t *testing.T) {
 	if err := m.Remember("a", document); err != nil {
 		t.Fatal(err)
 	}
-	without, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2})
+	without, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

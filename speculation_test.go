@@ -18,19 +18,15 @@ func TestNearTemperatureZeroAsMuchIsAccepted(t *testing.T) {
 	}
 	defer m.Close()
 	prompts := []string{"package sort\n\nimport \"fmt\"\n\n", "func (r *Reader) Read(p []byte) (n int, err error) {\n"}
-	for _, drafter := range []string{"dynatree", "dynamic", "eagle3", "medusa", "jetspec", "peagle", "falcon", "specblock",
+	for i, drafter := range []string{"dynatree", "dynamic", "eagle3", "medusa", "jetspec", "peagle", "falcon", "specblock",
 		"lookup"} {
 		tau := func(temperature float32) float64 {
-			var rounds, tokens int
-			for _, prompt := range prompts {
-				r, err := grove.Collect(m.Generate(context.Background(), prompt, grove.Request{MaxTokens: 48,
-					Drafter: drafter, Uncontrolled: true, Sampling: grove.Sampling{Temperature: temperature}}))
-				if err != nil {
-					t.Fatalf("%s: %v", drafter, err)
-				}
-				rounds, tokens = rounds+r.Stats.Rounds, tokens+r.Stats.Tokens-1
+			r, err := grove.Collect(m.Generate(context.Background(), prompts[i%2], grove.Request{MaxTokens: 48,
+				Drafter: drafter, Uncontrolled: true, Sampling: grove.Sampling{Temperature: temperature}}))
+			if err != nil {
+				t.Fatalf("%s: %v", drafter, err)
 			}
-			return float64(tokens) / float64(rounds)
+			return float64(r.Stats.Tokens-1) / float64(r.Stats.Rounds)
 		}
 		cold := tau(0)
 		if warm := tau(.01); warm < .98*cold {

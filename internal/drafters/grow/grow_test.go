@@ -215,7 +215,8 @@ func ptr[T any](v T) *T { return &v }
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := openModels(t)
 	prompts := [][]int32{{0, 3, 4}, {1, 3, 4}}
-	texts := [][]int32{plain(t, m.target, prompts[0], sample.Params{}, 300), plain(t, m.target, prompts[1], sample.Params{}, 300)}
+	texts := [][]int32{plain(t, m.target, prompts[0], sample.Params{}, 300),
+		plain(t, m.target, prompts[1], sample.Params{}, 300)}
 	for _, o := range []draft.Options{
 		{},
 		{Sampling: sample.Params{Temperature: 1}},
