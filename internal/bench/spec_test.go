@@ -21,7 +21,7 @@ func TestSpec(t *testing.T) {
 		done := 0
 		seeds := 1
 		repeats := 2 // greedy decoding has no noise, and so one seed
-		first := 9 // methods of the first suite
+		first := 9   // methods of the first suite
 		if params.Temperature > 0 {
 			seeds, repeats = 2, 1
 			list, first = few, 3

@@ -319,7 +319,7 @@ func (e *Engine) fits(bytes int64) bool {
 	}
 	for e.inUse()+bytes > limit && len(e.prefixes.list) > 0 {
 		before := e.inUse()
-		e.prefixes.drop(1)
+		e.prefixes.remove(0)
 		if e.disk != nil && e.inUse() == before { // a text that waits to be written may share all its pages
 			e.disk.release()
 		}

@@ -398,7 +398,9 @@ func (e *Engine) Close() {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.prefixes.drop(len(e.prefixes.list))
+	for len(e.prefixes.list) > 0 {
+		e.prefixes.remove(0)
+	}
 }
 
 // Forget drops the prefixes of a tenant. Its requests that have not ended yet will leave none. Forget waits for the

@@ -148,7 +148,7 @@ func (p *prefixes) put(e *Engine, q *prefix) {
 	p.bytes += q.bytes
 	most := e.prefixMemory()
 	for len(p.list) > mostPrefixes || min(p.bytes, e.inUse()) > most && len(p.list) > 0 {
-		p.drop(1)
+		p.remove(0)
 	}
 }
 
@@ -159,13 +159,6 @@ func (e *Engine) prefixMemory() int64 {
 		return e.o.CacheMemory
 	}
 	return max(e.o.Available()/2, e.prefixes.least)
-}
-
-// drop removes the n least recently used prefixes.
-func (p *prefixes) drop(n int) {
-	for range n {
-		p.remove(0)
-	}
 }
 
 func (p *prefixes) remove(i int) {

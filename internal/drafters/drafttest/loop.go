@@ -20,8 +20,7 @@ type Case struct {
 
 // SameTokens checks law 2 in a loop: a batch decodes to the tokens of each text alone and plainly,
 // under a controller and without one, whether heads are right or wrong. They are right where a bias
-// leaves the choice to the noise. Where they are wrong, and under a controller, each case has one of
-// the two settings, in turn.
+// leaves the choice to the noise. Otherwise, and under a controller, a case has one of two settings, in turn.
 func SameTokens(t *testing.T, m *model.Model, cases []Case) {
 	t.Helper()
 	prompts := [][]int32{{1, 2, 3}, make([]int32, 70), {9}, {400, 401, 402, 403}}
@@ -37,11 +36,8 @@ func SameTokens(t *testing.T, m *model.Model, cases []Case) {
 		}
 		for k, c := range cases {
 			for _, free := range []bool{false, true} {
-				if !free && p.LogitBias == nil {
-					continue // heads are wrong there, and soon none of them is asked
-				}
-				if (!free || p.LogitBias == nil) && (setting+k)%2 > 0 {
-					continue
+				if wrong := p.LogitBias == nil; wrong && !free || (wrong || !free) && (setting+k)%2 > 0 {
+					continue // under a controller nobody is soon asked where heads are wrong
 				}
 				out, stats := Generate(t, m, c.New(), speculate.Options{Budget: 24, Chunk: 33, Uncontrolled: free}, p, prompts)
 				for i := range want {

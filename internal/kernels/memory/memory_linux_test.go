@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // It is the least of what the machine has free and of what the program's control group and those
@@ -56,5 +57,18 @@ func TestAvailable(t *testing.T) {
 	}
 	if n := Available(); n < 1<<20 {
 		t.Errorf("this machine has %d bytes", n)
+	}
+}
+
+// What was read a moment ago is not read again: an engine asks whenever a request ends.
+func TestAvailableIsReadNowAndThen(t *testing.T) {
+	was := Available()
+	latest, read = 7, time.Now().Add(time.Hour)
+	if n := Available(); n != 7 {
+		t.Errorf("%d bytes are read again at once", n)
+	}
+	read = time.Time{}
+	if n := Available(); n < was/8 {
+		t.Errorf("%d bytes later, %d before", n, was)
 	}
 }
