@@ -68,16 +68,17 @@ func (m *Model) memoryFolder(tenant string) string {
 	if m.memories.o.Dir == "" {
 		return ""
 	}
-	vocabulary := "tokens"
-	if m.m.Tokenizer != nil {
-		vocabulary = shortlist.Fingerprint(m.m.Tokenizer)
+	vocabulary := cmp.Or(shortlist.Fingerprint(m.m.Tokenizer), "tokens")
+	return filepath.Join(m.memories.o.Dir, vocabulary, tenantFolder(tenant))
+}
+
+// tenantFolder is the name of a tenant's folder.
+func tenantFolder(tenant string) string {
+	if tenant == "" {
+		return "everyone"
 	}
-	name := "everyone"
-	if tenant != "" {
-		sum := sha256.Sum256([]byte(tenant))
-		name = "tenant-" + hex.EncodeToString(sum[:16])
-	}
-	return filepath.Join(m.memories.o.Dir, vocabulary, name)
+	sum := sha256.Sum256([]byte(tenant))
+	return "tenant-" + hex.EncodeToString(sum[:16])
 }
 
 // remembered returns the texts of a tenant, in use until leave is called, or nil if the model keeps
@@ -141,7 +142,7 @@ func (m *Model) dropOldest(dir string) error {
 	}
 	open := map[string]bool{}
 	for tenant := range m.memories.open {
-		open[m.memoryFolder(tenant)] = true
+		open[filepath.Join(dir, tenantFolder(tenant))] = true
 	}
 	tenants, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
