@@ -80,8 +80,9 @@ func TestMemoryFolderFails(t *testing.T) {
 			t.Fatalf("%v, %v: want 20 tokens", r, err)
 		}
 	}
-	if n := m.memories.open["a"].Tokens(); n == 0 {
-		t.Error("the texts are not in memory")
+	u := m.memories.open["a"]
+	if err := u.Wait(); err != nil || u.Tokens() == 0 {
+		t.Errorf("the texts are not in memory: %v", err)
 	}
 	if err := m.Remember("a", "one two three"); err == nil || !strings.Contains(err.Error(), folder) {
 		t.Errorf("a text that is not kept: %v", err)
