@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/speculate"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -16,7 +17,7 @@ import (
 // writes it, as far as requested; otherwise it writes its own.
 func TestForced(t *testing.T) {
 	target := tinyPair(t)
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 50, func(t *rapid.T) {
 		b := &bench{o: SpecOptions{Target: target, MaxTokens: rapid.IntRange(1, 40).Draw(t, "most"), IgnoreEnd: true}}
 		m := Method{
 			Drafter:      rapid.SampledFrom([]string{"", "lookup", "fixed:d=3,b=2", "jetspec", "ddtree", "hostile"}).Draw(t, "drafter"),

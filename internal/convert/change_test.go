@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
 )
@@ -50,7 +51,7 @@ func TestFileChangesWhileConverting(t *testing.T) {
 		}
 		contents[c.file] = data
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		c := rapid.SampledFrom(conversions).Draw(t, "conversion")
 		file := filepath.Join(dir, c.file)
 		to := filepath.Join(dir, c.to)

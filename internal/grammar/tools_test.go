@@ -18,6 +18,7 @@ import (
 	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/testing/calltest"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // formOf is how a template writes calls.
@@ -339,7 +340,7 @@ func TestRenderedCallsAreReadBack(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		t.Run(name, func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { checkRendered(t, l, f, g) }) })
+		t.Run(name, func(t *testing.T) { cases.Check(t, 50, func(t *rapid.T) { checkRendered(t, l, f, g) }) })
 	}
 	t.Logf("calls of %d templates are read back, of %d in the generic form", known, generic)
 }

@@ -236,7 +236,7 @@ func TestFilesChangeWhileLoading(t *testing.T) {
 				names = append(names, e.Name())
 			}
 			process := startLoader(t)
-			cases.Check(t, 30, func(t *rapid.T) {
+			cases.Check(t, 15, func(t *rapid.T) {
 				dir, from := copyFolder(t, before), copyFolder(t, after)
 				defer os.RemoveAll(dir)
 				defer os.RemoveAll(from)

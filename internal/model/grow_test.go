@@ -8,6 +8,7 @@ import (
 
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -48,7 +49,7 @@ func TestGrownTreeIsTheWhole(t *testing.T) {
 			m := open(t, shape, tensor.BF16, model.Options{Threads: 2})
 			taps := []int{0, 2, m.Config.Layers}
 			p, alone := m.NewPass(), m.NewPass()
-			rapid.Check(t, func(r *rapid.T) {
+			cases.Check(t, 50, func(r *rapid.T) {
 				var seqs []*sequence
 				for range rapid.IntRange(1, 3).Draw(r, "sequences") {
 					s := genSequence(r, m.Config.Vocab)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"pgregory.net/rapid"
 )
 
@@ -213,7 +214,7 @@ func TestTurningDrafterIsFollowed(t *testing.T) {
 // texts that follow each other lose little time to it, including prompts and the first text: what
 // one text found out is not paid for again by the next.
 func TestHopelessDrafterCostsLittle(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 50, func(r *rapid.T) {
 		cost := passCosts[rapid.SampledFrom([]string{"flat", "cheap", "knee", "steps", "dear", "linear"}).Draw(r,
 			"passes")]
 		d := &simDrafter{

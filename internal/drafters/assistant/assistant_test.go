@@ -16,9 +16,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
-	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
-	"github.com/grovellm/grove/internal/hub/catalog"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/nn"
@@ -298,26 +296,5 @@ func TestFiles(t *testing.T) {
 		if err := headfile.Fits(&c, &other); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
-	}
-}
-
-// In a folder of models, assistants in either form are heads of the Gemma 4 model next to them.
-func TestCatalogue(t *testing.T) {
-	list, notes, err := catalog.Find(filepath.Join("testdata", "heads"))
-	if err != nil || len(list) != 1 || len(notes) > 0 {
-		t.Fatalf("%+v, %v, %v", list, notes, err)
-	}
-	var names []string
-	for _, path := range list[0].Heads {
-		text := Must(heads.Describe(registry.Head{Name: path}))(t)
-		if !strings.Contains(text, "Gemma 4 assistant: 3 layers, 32 wide") ||
-			!strings.Contains(text, "hidden size 48 and 64 tokens") {
-			t.Errorf("%s: %s", path, text)
-		}
-		names = append(names, filepath.Base(path))
-	}
-	slices.Sort(names)
-	if list[0].Name != "target" || !slices.Equal(names, []string{"dense", "llama.cpp.gguf", "ordered"}) {
-		t.Errorf("%s has the heads %v", list[0].Name, names)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/speculate"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
@@ -63,7 +64,7 @@ func genShape(r *rapid.T) grow.Shape {
 func TestNodesAreTheLayers(t *testing.T) {
 	m := OpenTarget(t, 400)
 	seen := map[bool]bool{}
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 50, func(r *rapid.T) {
 		seed, shape := rapid.Uint64Range(0, 60).Draw(r, "head"), genShape(r)
 		c := config(m, seed, tensor.F32)
 		seen[c.StateFirst] = true

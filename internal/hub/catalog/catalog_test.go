@@ -17,12 +17,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/internal/hub/catalog"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
@@ -71,7 +74,7 @@ func write(t testing.TB) files {
 // it. Other files are left out, with a note.
 func TestFolder(t *testing.T) {
 	f := write(t)
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 40, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(f.dir, "case")
 		if err != nil {
 			rt.Fatal(err)
@@ -278,5 +281,26 @@ func TestPipes(t *testing.T) {
 	testfile.Pipe(filepath.Join(f.dir, hub.Manifest))
 	if _, _, err := catalog.Find(f.dir); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Error(err)
+	}
+}
+
+// In a folder of models, assistants are heads of the Gemma 4 model beside them, in each form.
+func TestAssistantsAreHeads(t *testing.T) {
+	list, notes, err := catalog.Find(filepath.Join("..", "..", "drafters", "assistant", "testdata", "heads"))
+	if err != nil || len(list) != 1 || len(notes) > 0 {
+		t.Fatalf("%+v, %v, %v", list, notes, err)
+	}
+	var names []string
+	for _, path := range list[0].Heads {
+		text, err := heads.Describe(registry.Head{Name: path})
+		if err != nil || !strings.Contains(text, "Gemma 4 assistant: 3 layers, 32 wide") ||
+			!strings.Contains(text, "hidden size 48 and 64 tokens") {
+			t.Errorf("%s: %s, %v", path, text, err)
+		}
+		names = append(names, filepath.Base(path))
+	}
+	slices.Sort(names)
+	if list[0].Name != "target" || !slices.Equal(names, []string{"dense", "llama.cpp.gguf", "ordered"}) {
+		t.Errorf("%s has the heads %v", list[0].Name, names)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/codebook"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/kernels/num"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"pgregory.net/rapid"
 )
 
@@ -32,7 +33,7 @@ func levels(t *testing.T, f func(t *testing.T, l cpu.Level)) {
 // level, for every shape, number of rows and range of panels, and nothing else is written.
 func TestMulIsTheDefinition(t *testing.T) {
 	levels(t, func(t *testing.T, l cpu.Level) {
-		rapid.Check(t, func(t *rapid.T) {
+		cases.Check(t, 60, func(t *rapid.T) {
 			typ := rapid.SampledFrom(allTypes).Draw(t, "type")
 			out := rapid.IntRange(1, 100).Draw(t, "out")
 			in := rapid.IntRange(1, 300).Draw(t, "in")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"pgregory.net/rapid"
 )
 
@@ -12,7 +13,7 @@ import (
 // part lie and whatever the worker was told of what comes next; and nothing else is written.
 func TestPartsAreTheProduct(t *testing.T) {
 	levels(t, func(t *testing.T, l cpu.Level) {
-		rapid.Check(t, func(t *rapid.T) {
+		cases.Check(t, 60, func(t *rapid.T) {
 			typ := rapid.SampledFrom(allTypes).Draw(t, "type")
 			c := newCase(t, typ, rapid.IntRange(1, 300).Draw(t, "out"), rapid.IntRange(1, 700).Draw(t, "in"),
 				rapid.IntRange(1, 90).Draw(t, "n"))

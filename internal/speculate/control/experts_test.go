@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 func drawExperts(t *rapid.T) Experts {
@@ -60,7 +62,7 @@ func TestUnionIsLearned(t *testing.T) {
 // If some experts are chosen more often than others, what trees of one size read predicts what
 // trees of other sizes will.
 func TestUnionOfPopularExperts(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		x := Experts{Layers: 6, Count: rapid.SampledFrom([]int{32, 64, 128}).Draw(t, "experts")}
 		x.Used = rapid.IntRange(2, x.Count/8).Draw(t, "used")
 		skew := rapid.Float64Range(0, 1.25).Draw(t, "skew")

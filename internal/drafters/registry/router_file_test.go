@@ -1,4 +1,4 @@
-package shortlist_test
+package registry_test
 
 import (
 	"errors"
