@@ -412,13 +412,13 @@ func TestDamagedState(t *testing.T) {
 	d := newLearner(t, m, 1)
 	first := d.Head()
 	path := filepath.Join(o.Dir, adapt.Fingerprint(first)+".safetensors")
-	served := func() error {
+	served := func(queries int) error {
 		a, err := adapt.New(first, drafttest.Vocab, o)
 		if err != nil {
 			return err
 		}
 		s := serve(t, m, a.Wrap(d))
-		for range 3 {
+		for range queries {
 			s.query([]int32{1, 2, 3}, sample.Params{}, 8)
 		}
 		if err := a.Close(); err != nil {
@@ -429,7 +429,7 @@ func TestDamagedState(t *testing.T) {
 	const key = "grove.adapt.2"
 	whole, said := []byte(nil), ""
 	for !strings.Contains(said, `"open":true`) { // until an interval is measured
-		if err := served(); err != nil {
+		if err := served(3); err != nil {
 			t.Fatal(err)
 		}
 		whole = drafttest.Must(os.ReadFile(path))(t)
@@ -448,7 +448,7 @@ func TestDamagedState(t *testing.T) {
 		o.Policy = []adapt.Policy{adapt.Bandit, adapt.Judged}[i%2]
 		said := string(drafttest.Must(json.Marshal(bad))(t))
 		testfile.Write(t, path, withMetadata(t, whole, key, said))
-		if err := served(); err != nil {
+		if err := served(1); err != nil {
 			refused++
 			if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "delete the file") {
 				t.Errorf("%s: %v: want an error that names the file and what to do", said, err)
