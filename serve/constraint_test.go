@@ -14,7 +14,7 @@ import (
 // withHeads opens the model in the command, with its heads, for one test only.
 func withHeads(t *testing.T, o grove.Options) *grove.Model {
 	t.Helper()
-	o.Threads = 2
+	o.Threads = 1
 	o.DraftGGUF = models.Draft()
 	o.HeadGGUF = models.Heads()
 	m, err := grove.OpenGGUF("embedded", models.Target(), o)

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -34,18 +36,29 @@ func tiny(t testing.TB, shape string, size int) *grove.Model {
 	return tinyWith(t, shape, size, grove.Options{Threads: 1})
 }
 
+// written are the files of tinyWith by shape and size. Each is made once.
+var written sync.Map
+
 func tinyWith(t testing.TB, shape string, size int, o grove.Options) *grove.Model {
 	t.Helper()
-	s, err := synth.Lookup(shape)
+	file, _ := written.LoadOrStore(fmt.Sprint(shape, " ", size), sync.OnceValues(func() ([]byte, error) {
+		s, err := synth.Lookup(shape)
+		if err != nil {
+			return nil, err
+		}
+		s.Context = size
+		path := filepath.Join(t.TempDir(), shape+".gguf")
+		err = synth.Write(ctx, path, s, synth.Options{Type: tensor.Q8_0, Seed: 3})
+		if err != nil {
+			return nil, err
+		}
+		return os.ReadFile(path)
+	}))
+	data, err := file.(func() ([]byte, error))()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Context = size
-	path := filepath.Join(t.TempDir(), shape+".gguf")
-	if err := synth.Write(ctx, path, s, synth.Options{Type: tensor.Q8_0, Seed: 3}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := grove.Open(path, o)
+	m, err := grove.OpenGGUF(shape, data, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,11 +71,23 @@ func tiny(t *testing.T, size ...int) string {
 		s.Context = size[0]
 	}
 	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	if data := tinyFiles[s.Context]; data != nil {
+		if err := os.WriteFile(path, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
 	if err := synth.Write(context.Background(), path, s, synth.Options{Type: tensor.Q8_0, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if tinyFiles[s.Context], err = os.ReadFile(path); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
+
+// tinyFiles are files that tiny has made, by the size of their context.
+var tinyFiles = map[int][]byte{}
 
 // A variable of the environment that is empty says as little as one that is not there.
 func TestEmptyVariables(t *testing.T) {
