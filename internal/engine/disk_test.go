@@ -74,7 +74,7 @@ func openStored(t *testing.T, shape string, kv nn.KVType, memory int64) (run fun
 // Texts of models with recurrent layers continue from the states in files: after their prompt or, if nothing
 // was generated, where the last pass began. If one of its files is missing, a text is computed again.
 func TestRecurrentLayersInFiles(t *testing.T) {
-	for _, shape := range []string{"tiny-qwen35", "tiny-lfm2", "tiny-granite-hybrid", "tiny-falcon-h1"} {
+	for i, shape := range []string{"tiny-qwen35", "tiny-lfm2", "tiny-granite-hybrid", "tiny-falcon-h1"} {
 		run, dir, reports := openStored(t, shape, nn.KVF32, 0)
 		alone := func(e *engine.Engine, r engine.Request) []int32 {
 			r.Fresh = true
@@ -109,27 +109,26 @@ func TestRecurrentLayersInFiles(t *testing.T) {
 		if len(*reports) > 0 {
 			t.Error(*reports)
 		}
-		for _, damage := range []func(string) error{os.Remove, func(file string) error { return os.Truncate(file, 100) }} {
-			files, err := filepath.Glob(filepath.Join(dir, "*.kv"))
-			if err != nil || len(files) < 4 {
-				t.Fatalf("files %v, %v", files, err)
-			}
-			for i, file := range files {
-				if i%2 == 0 {
-					if err := damage(file); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			rng := rand.New(rand.NewPCG(7, 0))
-			run(func(e *engine.Engine) {
-				for range 2 {
-					long := request(150+rng.IntN(400), 30)
-					long.Tenant = fmt.Sprint("of ", len(long.Prompt))
-					check("damaged", e, long, alone(e, long), 0, len(long.Prompt))
-				}
-			})
+		damage := []func(string) error{os.Remove, func(file string) error { return os.Truncate(file, 100) }}[i%2]
+		files, err := filepath.Glob(filepath.Join(dir, "*.kv"))
+		if err != nil || len(files) < 4 {
+			t.Fatalf("files %v, %v", files, err)
 		}
+		for i, file := range files {
+			if i%2 == 0 {
+				if err := damage(file); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		rng = rand.New(rand.NewPCG(7, 0))
+		run(func(e *engine.Engine) {
+			for range 2 {
+				long := request(150+rng.IntN(400), 30)
+				long.Tenant = fmt.Sprint("of ", len(long.Prompt))
+				check("damaged", e, long, alone(e, long), 0, len(long.Prompt))
+			}
+		})
 	}
 }
 
