@@ -46,44 +46,42 @@ type publicAPI struct {
 	named    map[*types.TypeName]bool
 }
 
-// loadPublic reads the export data that the compiler wrote of the public packages.
+// loadPublic reads the export data that the compiler wrote of the public packages. Programs are not compiled for it.
 func loadPublic(t *testing.T) *publicAPI {
-	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,Standard,Name", "./...")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]string{}
-	var paths []string
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p struct {
-			ImportPath, Export, Name string
-			Standard                 bool
+	list := func(args ...string) []byte {
+		cmd := exec.Command("go", append([]string{"list"}, args...)...)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
 		}
+		return out
+	}
+	all := strings.Fields(string(list("-f", `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`, "./...")))
+	paths := slices.DeleteFunc(all, isInternal)
+	files := map[string]string{}
+	exports := list(append([]string{"-export", "-deps", "-json=ImportPath,Export"}, paths...)...)
+	for d := json.NewDecoder(bytes.NewReader(exports)); ; {
+		var p struct{ ImportPath, Export string }
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
 		}
 		files[p.ImportPath] = p.Export
-		ours := p.ImportPath == module || strings.HasPrefix(p.ImportPath, module+"/")
-		if ours && p.Name != "main" && !isInternal(p.ImportPath) {
-			paths = append(paths, p.ImportPath)
-		}
 	}
 	imports := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
 		return os.Open(files[path])
 	})
-	var list []*types.Package
+	var packages []*types.Package
 	for _, path := range paths {
 		p, err := imports.Import(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, p)
+		packages = append(packages, p)
 	}
-	return newPublicAPI(list)
+	return newPublicAPI(packages)
 }
 
 func newPublicAPI(list []*types.Package) *publicAPI {
