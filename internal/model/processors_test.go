@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
@@ -57,6 +58,10 @@ var logitSums = map[string]uint64{
 	"accuracy Q5_K bf16":      0x49d0fb4bd61a8799,
 	"accuracy Q6_K":           0x749f34e33da6038d,
 	"accuracy Q6_K bf16":      0x2461b1bd7a2287d3,
+	"accuracy Q2_K":           0x140c88830434720d,
+	"accuracy Q2_K bf16":      0x00ef628ea6428695,
+	"accuracy Q3_K":           0x61ebc6ebf426b359,
+	"accuracy Q3_K bf16":      0x198e12bf9e460eea,
 }
 
 func TestEveryProcessorSameLogits(t *testing.T) {
@@ -79,6 +84,7 @@ func TestEveryProcessorSameLogits(t *testing.T) {
 		{of("tiny-llama3"), tensor.IQ4_NL}, {of("tiny-gpt-oss"), tensor.MXFP4},
 		// these need rows of whole blocks of 256
 		{accuracyShape, tensor.Q4_K}, {accuracyShape, tensor.Q5_K}, {accuracyShape, tensor.Q6_K},
+		{accuracyShape, numtype.Q2_K}, {accuracyShape, numtype.Q3_K},
 	} {
 		path := writeShape(t, c.shape, c.typ)
 		for _, kv := range []nn.KVType{nn.KVF32, nn.KVBF16, nn.KVQ8} {
