@@ -29,7 +29,16 @@ type CallDelta = callform.Delta
 // NewReader returns a reader of calls in this format. kinds says whether the schema of a tool's
 // argument allows text, and whether it allows other values; both if nothing is known.
 func (f *CallForm) NewReader(kinds func(tool, argument string) (text, other bool)) *CallReader {
-	return f.form.NewReader(kinds)
+	if kinds == nil {
+		return f.form.NewReader(nil)
+	}
+	return f.form.NewReader(func(tool, argument string) (text bool, others string) {
+		text, other := kinds(tool, argument)
+		if other {
+			others = callform.OtherBegins
+		}
+		return text, others
+	})
 }
 
 // CallForm detects the format of the model's calls by rendering conversations with calls through

@@ -86,17 +86,17 @@ func (c *call) newReader() *reader {
 	return r
 }
 
-// argumentKinds says which arguments of tools may be strings.
+// argumentKinds says which arguments of tools may be strings, or something else.
 func argumentKinds(tools []grove.Tool) callform.Kinds {
-	known := map[string]func(string) (bool, bool){}
-	return func(tool, argument string) (text, other bool) {
+	known := map[string]func(string) (bool, string){}
+	return func(tool, argument string) (text bool, others string) {
 		for _, t := range tools {
 			if t.Name == tool && known[tool] == nil {
 				known[tool] = grammar.ArgumentKinds(t.Parameters)
 			}
 		}
 		if known[tool] == nil {
-			return true, true
+			return true, callform.OtherBegins
 		}
 		return known[tool](argument)
 	}

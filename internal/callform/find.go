@@ -209,10 +209,9 @@ func (p *probe) verify(form *Form) error {
 		text = text[strings.LastIndex(text[:strings.Index(text, probeNames[0])], form.First.Mark()):]
 	}
 	text = strings.ReplaceAll(text, idMark, "qzid00001")
-	kinds := func(_, argument string) (bool, bool) {
+	kinds := func(_, argument string) (bool, string) {
 		i := strings.IndexByte("0123456", argument[len(argument)-1])
-		text := i < 0 || values[i][0] == '"'
-		return text, !text
+		return i < 0 || values[i][0] == '"', ""
 	}
 	_, _, got := form.NewReader(kinds).Add(text, true)
 	if len(got) != len(calls) {

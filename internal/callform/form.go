@@ -1,6 +1,7 @@
 package callform
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -71,6 +72,12 @@ type Value struct{ Assign, Close Text }
 
 // Words are true, false and null.
 type Words struct{ True, False, Null string }
+
+// Of returns the ways to write true, false or null, by its first character in JSON; nil for another character.
+func (w Words) Of(begin rune) []string {
+	return map[rune][]string{'t': {"true", cmp.Or(w.True, "true")}, 'f': {"false", cmp.Or(w.False, "false")},
+		'n': {"null", cmp.Or(w.Null, "null")}}[begin]
+}
 
 // Notation is how lists and objects are written.
 type Notation struct {

@@ -3,6 +3,7 @@
 package callform
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -31,12 +32,11 @@ func (r *Reader) key(done bool) bool {
 	name := r.held[:at]
 	assign := best.Assign.String()
 	r.held, r.value = r.held[at+len(assign):], best
-	text, other := assign != a.Other.Assign.String(), true
+	text := assign != a.Other.Assign.String()
+	r.other = ""
 	if !text {
-		text, other = r.kinds(r.name, name)
+		text, r.other = r.kinds(r.name, name)
 		text = text && a.Strings[0].Assign.String() == assign
-	} else {
-		other = false
 	}
 	if r.given {
 		r.put(", ")
@@ -46,13 +46,13 @@ func (r *Reader) key(done bool) bool {
 	r.given = true
 	r.put(string(appendQuoted(nil, name)) + ": ")
 	switch {
-	case text && other:
-		r.state, r.both = callString, true
-	case text:
-		r.state, r.both = callString, false
-		r.put(`"`)
-	default:
+	case !text:
 		r.state, r.value = callOther, a.Other
+	case r.other == "":
+		r.put(`"`)
+		fallthrough
+	default:
+		r.state = callString
 	}
 	return true
 }
@@ -99,7 +99,7 @@ func (r *Reader) string(done bool) bool {
 
 // text gives out the first bytes of a string.
 func (r *Reader) text(n int) {
-	if !r.both {
+	if r.other == "" {
 		r.put(string(appendEscaped(nil, r.held[:n])))
 		r.held = r.held[n:]
 	}
@@ -109,9 +109,9 @@ func (r *Reader) text(n int) {
 func (r *Reader) ended(n int, end string) {
 	value := r.held[:n]
 	switch {
-	case !r.both:
+	case r.other == "":
 		r.put(string(appendEscaped(nil, value)) + `"`)
-	case LooksOther(value, r.form.Arguments.Words):
+	case LooksOther(value, r.other, r.form.Arguments.Words):
 		if json, ok := readLiteral(value, &r.form.Arguments); ok {
 			r.put(json)
 			break
@@ -124,21 +124,18 @@ func (r *Reader) ended(n int, end string) {
 }
 
 // LooksOther reports whether the value of an argument that may be a string or not is none.
-func LooksOther(value string, words Words) bool {
-	switch value {
-	case "":
-		return false
-	case "true", "false", "null", words.True, words.False, words.Null:
-		return true
-	}
-	return strings.IndexByte(OtherBegins, value[0]) >= 0
+func LooksOther(value, others string, words Words) bool {
+	return strings.ContainsFunc(others, func(begin rune) bool {
+		list := words.Of(begin)
+		return slices.Contains(list, value) || list == nil && strings.HasPrefix(value, string(begin))
+	})
 }
 
-// OtherBegins are the characters that numbers, lists, objects and quoted strings begin with.
-const OtherBegins = `-0123456789[{"`
+// OtherBegins are the characters that true, false, null, numbers, lists, objects and quoted strings begin with.
+const OtherBegins = `tfn-0123456789[{"`
 
-// other takes a value that is no string up to its end.
-func (r *Reader) other(done bool) bool {
+// readOther takes a value that is no string up to its end.
+func (r *Reader) readOther(done bool) bool {
 	end := r.value.Close.String()
 	for _, at := range literalEnds(r.held, r.form.Arguments.Nested.Quote) {
 		rest := r.held[at:]

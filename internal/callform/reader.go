@@ -10,9 +10,9 @@ type Delta struct {
 	Arguments string // JSON
 }
 
-// Kinds says of an argument of a tool whether it may be a string, and whether it may be something
-// else. Forms that write strings without quotes need it.
-type Kinds func(tool, argument string) (text, other bool)
+// Kinds says of an argument of a tool whether it may be a string, and with which characters of OtherBegins its
+// other values begin. Forms that write strings without quotes need it.
+type Kinds func(tool, argument string) (text bool, others string)
 
 // Reader parts the text of a turn, as it comes, into reasoning, content and calls.
 type Reader struct {
@@ -29,7 +29,7 @@ type Reader struct {
 	scan  objectScan
 	given bool // the call has an argument
 	value Value
-	both  bool // the value may be a string or not: its whole text decides
+	other string // the first characters of other values, where the value may be a string too: its whole text decides
 	out   []Delta
 }
 
@@ -51,7 +51,7 @@ const (
 // NewReader makes a reader of a turn. A nil kinds takes values for what they look like.
 func (f *Form) NewReader(kinds Kinds) *Reader {
 	if kinds == nil {
-		kinds = func(string, string) (bool, bool) { return true, true }
+		kinds = func(string, string) (bool, string) { return true, OtherBegins }
 	}
 	return &Reader{ways: f.Ways(), form: f, kinds: kinds}
 }
@@ -90,7 +90,7 @@ func (r *Reader) step(thought, content *strings.Builder, done bool) bool {
 	case callString:
 		return r.string(done)
 	case callOther:
-		return r.other(done)
+		return r.readOther(done)
 	case callNext:
 		return r.next(done)
 	}

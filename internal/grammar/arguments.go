@@ -90,7 +90,8 @@ type raw struct {
 	stops   []string // texts that no string contains
 	set     charSet  // the characters, if there are no stops
 	escapes bool     // Python's
-	mixed   *callform.Words
+	words   callform.Words
+	others  string // the first characters of other values, which strings do not look like
 }
 
 // characters returns the characters that a string may contain in any number and order.
@@ -109,8 +110,32 @@ func (r *raw) characters() charSet {
 
 func (r *raw) holds(text string) bool {
 	return !slices.ContainsFunc(r.stops, func(stop string) bool { return strings.Contains(text, stop) }) &&
-		!strings.ContainsFunc(text, func(c rune) bool { return r.set != nil && !r.set.has(c) }) &&
-		(r.mixed == nil || !callform.LooksOther(text, *r.mixed))
+		(r.set == nil || !strings.ContainsFunc(text, r.set.not().has)) && !callform.LooksOther(text, r.others, r.words)
+}
+
+// containing returns expressions of the texts that contain one of some words.
+func containing(words []string) (all []*expr) {
+	for _, word := range words {
+		if word != "" {
+			all = append(all, seq(anyText(), literal(word), anyText()))
+		}
+	}
+	return all
+}
+
+// none returns expressions that strings do not match.
+func (r *raw) none() (all []*expr) {
+	all = containing(r.stops)
+	for _, begin := range r.others {
+		words := r.words.Of(begin)
+		if words == nil {
+			all = append(all, seq(between(begin, begin), anyText()))
+		}
+		for _, word := range words {
+			all = append(all, literal(word))
+		}
+	}
+	return all
 }
 
 // plainString matches the strings of a shape, written without change.
@@ -125,52 +150,22 @@ func (c *schemas) plainString(s *shape, r *raw) *expr {
 	if e := c.limited(s, set, func(of charSet) *expr { return chars(of.and(set)...) }); e != nil {
 		return e
 	}
-	switch {
-	case r.escapes:
+	if r.escapes {
 		return repeat(alt(chars(set...), seq(literal(`\`), oneOf(`\'"nrt`))), s.least, s.most)
-	case s.most != unlimited || s.least > mostLeast || s.least > 1 && r.mixed != nil:
-		return repeat(chars(set...), s.least, s.most)
-	case r.mixed != nil:
-		return c.unlike(r, set, s.least)
-	case len(r.stops) > 0:
-		return c.g.without(s.least, r.stops...)
 	}
-	return repeat(chars(set...), s.least, unlimited)
+	if s.most != unlimited && s.most <= longestWord {
+		e, _ := c.intersection([]*expr{repeat(chars(allChars...), s.least, s.most)}, r.none(), unchanged)
+		return e
+	}
+	return c.once(fmt.Sprint("a text without ", r.stops, r.others), func() *expr {
+		x := c.product(unchanged)
+		x.each = &expr{op: opEach} // such a text may end at any length, and lengths would multiply the rules
+		return x.rule(goal{x.begin([]*expr{anyText()}), x.begin(r.none())})
+	}).times(s.least, s.most)
 }
 
-// mostLeast bounds the least lengths of strings that may have the beginnings of what ends them: each takes states.
-const mostLeast = 4
-
-// unlike matches strings of least characters or more, 0 or 1, that do not look like another value.
-func (c *schemas) unlike(r *raw, set charSet, least int) *expr {
-	words := []string{"true", "false", "null", r.mixed.True, r.mixed.False, r.mixed.Null}
-	slices.Sort(words)
-	words = slices.DeleteFunc(slices.Compact(words), func(w string) bool { return w == "" })
-	var others, begins charSet
-	for _, b := range callform.OtherBegins {
-		others = append(others, span{b, b})
-	}
-	rest := map[rune][]string{}
-	for _, w := range words {
-		b := rune(w[0])
-		begins = append(begins, span{b, b})
-		rest[b] = append(rest[b], w[1:])
-	}
-	text := star(chars(set...))
-	if len(r.stops) > 0 {
-		text = c.g.without(0, r.stops...)
-	}
-	e := alt(seq(chars(set.and(append(others, begins...).not())...), text))
-	if least == 0 {
-		e.kids = append(e.kids, empty())
-	}
-	for _, b := range begins.normal() {
-		for r := b.lo; r <= b.hi; r++ {
-			e.kids = append(e.kids, seq(between(r, r), notAny(rest[r], set)))
-		}
-	}
-	return e
-}
+// longestWord is the most characters of true, false and null in a form: a text of as many must not be one of them.
+const longestWord = 8
 
 // anObject is the schema of objects, the only arguments that clients accept.
 var anObject = term{place: place{at: "an object", base: &url.URL{},
@@ -224,24 +219,23 @@ func (c *schemas) argument(value conj, f *callform.Form) *expr {
 			other.kids = append(other.kids, c.emit(s))
 			continue
 		}
-		word, ok := map[string]string{"true": a.Words.True, "false": a.Words.False, "null": a.Words.Null}[*s.value]
 		other.kids = append(other.kids, literal(*s.value))
-		if ok && word != *s.value {
+		for _, word := range a.Words.Of(rune((*s.value)[0])) {
 			other.kids = append(other.kids, literal(word))
 		}
 	}
 	for i, form := range a.Strings {
-		r := &raw{stops: stops(form, f)}
+		r := &raw{stops: stops(form, f), words: a.Words}
 		if i == 0 && len(a.Strings) > 1 { // except the start of the other form
 			r.stops = append(r.stops, strings.TrimPrefix(a.Strings[1].Assign.String(), form.Assign.String()))
 		}
-		if len(other.kids) > 0 && form.Assign.String() == a.Other.Assign.String() {
-			r.mixed = &a.Words
+		if form.Assign.String() == a.Other.Assign.String() {
+			r.others = others(shapes)
 		}
 		texts := alt()
 		for _, s := range shapes {
 			if s.kind == isString {
-				name := fmt.Sprint("text ", i, r.mixed != nil, s.key(false))
+				name := fmt.Sprint("text ", i, r.others, s.key(false))
 				texts.kids = append(texts.kids, c.once(name, func() *expr { return c.plainString(s, r) }))
 			}
 		}
@@ -273,23 +267,38 @@ func stops(v callform.Value, f *callform.Form) (list []string) {
 	return list
 }
 
-// ArgumentKinds returns, for the arguments of a tool's schema, whether they may be strings, and
-// whether they may be something else.
-func ArgumentKinds(parameters string) func(argument string) (text, other bool) {
+// others returns the characters with which the values of shapes that are no strings begin, in JSON. A string in quotes
+// counts as another value where lists, objects or numbers do.
+func others(shapes []*shape) (begins string) {
+	for _, s := range shapes {
+		more := map[kind]string{isNumber: `-0123456789"`, isArray: `["`, isObject: `{"`}[s.kind]
+		if s.kind == isNull || s.kind == isBool {
+			more = (*s.value)[:1]
+		}
+		if !strings.Contains(begins, more) {
+			begins += more
+		}
+	}
+	return begins
+}
+
+// ArgumentKinds returns, for the arguments of a tool's schema, whether they may be strings, and with which
+// characters their other values begin.
+func ArgumentKinds(parameters string) func(argument string) (text bool, begins string) {
 	c := newSchemas()
 	var all []*shape
 	if parameters != "" && c.open(parameters) == nil {
 		all = c.shapes(conj{{place: c.root}, anObject})
 	}
-	return func(argument string) (text, other bool) {
+	return func(argument string) (text bool, begins string) {
 		for _, s := range all {
-			for _, v := range c.shapes(c.property(s, argument, nil)) {
-				text, other = text || v.kind == isString, other || v.kind != isString
-			}
+			values := c.shapes(c.property(s, argument, nil))
+			text = text || slices.ContainsFunc(values, func(v *shape) bool { return v.kind == isString })
+			begins += others(values)
 		}
-		if c.err != nil || !text && !other {
-			return true, true
+		if c.err != nil || !text && begins == "" {
+			return true, callform.OtherBegins
 		}
-		return text, other
+		return text, begins
 	}
 }

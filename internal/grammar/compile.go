@@ -20,7 +20,13 @@ type node struct {
 	empty []int32 // nodes reached without a byte
 	call  int32   // a rule, none for no call
 	ret   int32   // where to continue after it
+
+	least, most int32 // how many repetitions the rule that it calls has; most is unlimited if there is no limit
+	repeats     bool  // a repetition of the rule begins
 }
+
+// counts reports whether a call limits the repetitions of its rule.
+func (n *node) counts() bool { return n.least > 0 || n.most != unlimited }
 
 type edge struct {
 	lo, hi byte
@@ -121,13 +127,17 @@ func (c *compiler) build(e *expr, to int32, depth int) int32 {
 		}
 		return to
 	}
+	if e.op == opEach {
+		return c.node(node{empty: []int32{to}, repeats: true})
+	}
 	at, known := c.tails[e.rule]
-	if to == end && known {
+	counts := e.min > 0 || e.max != unlimited
+	if to == end && known && !counts {
 		return at
 	}
-	at = c.node(node{})
-	c.nodes[at].call, c.nodes[at].ret = int32(e.rule), to
-	if to == end {
+	at = c.node(node{ret: to, least: int32(e.min), most: int32(e.max)})
+	c.nodes[at].call = int32(e.rule)
+	if to == end && !counts {
 		c.tails[e.rule] = at
 	}
 	return at
@@ -135,31 +145,25 @@ func (c *compiler) build(e *expr, to int32, depth int) int32 {
 
 func (c *compiler) buildRepeat(e *expr, to int32, depth int) int32 {
 	kid := e.kids[0]
-	if kid.op != opRule && max(e.min, e.max) > 1 { // the copies share the nodes of a rule
-		kid = c.g.rule("a repetition", kid)
+	if max(e.min, e.max) > 1 { // a call counts them
+		if e.min > 0 && kid.op != opChars {
+			kid = c.g.rule("a part", kid)
+		}
+		parts := repeat(seq(&expr{op: opEach}, kid), min(e.min, 1), unlimited)
+		return c.build(c.g.rule("a repetition", parts).times(e.min, e.max), to, depth+1)
 	}
-	if e.max == unlimited {
+	if e.max != e.min {
 		at := c.node(node{})
-		from := c.build(kid, at, depth+1)
+		next := to
+		if e.max == unlimited {
+			next = at
+		}
+		from := c.build(kid, next, depth+1)
 		c.nodes[at].empty = []int32{from, to}
 		to = at
-	} else {
-		after := to
-		for range e.max - e.min {
-			at := c.node(node{})
-			from := c.build(kid, to, depth+1)
-			c.nodes[at].empty = []int32{from, after}
-			to = at
-			if c.err != nil {
-				return end
-			}
-		}
 	}
-	for range e.min {
+	if e.min > 0 {
 		to = c.build(kid, to, depth+1)
-		if c.err != nil {
-			return end
-		}
 	}
 	return to
 }
@@ -287,7 +291,7 @@ func (c *compiler) leftRecursive() int {
 			n := &c.nodes[i]
 			work = append(work, n.empty...)
 			if n.call != none {
-				calls[r] = append(calls[r], call{n.call, n.ret != end})
+				calls[r] = append(calls[r], call{n.call, n.ret != end || n.counts()})
 				if nullable[n.call] {
 					work = append(work, n.ret)
 				}

@@ -148,7 +148,7 @@ func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr
 		all = append(all, notAny(s.excluded, of))
 	}
 	if len(all) > 0 && !fits || len(all) == 0 && len(none) > 0 {
-		all = append(all, repeat(chars(of...), s.least, s.most))
+		all = append(all, repeat(chars(of...), s.least, min(s.most, max(s.least, maxItems))))
 	}
 	if len(all) == 0 {
 		return nil

@@ -12,7 +12,8 @@ const (
 	opAlt                // one of the kids; without kids, nothing matches
 	opChars              // a character of set
 	opRepeat             // the only kid, min to max times
-	opRule               // a rule by its number
+	opRule               // a rule by its number, with min to max of its opEach
+	opEach               // the empty text; begins one of the repetitions of a rule
 	opControl            // a control token by name
 	opAhead              // the empty text, if the only kid matches the rest up to the end; only in products
 	opNotAhead           // the empty text, if it does not
@@ -46,10 +47,11 @@ func (g *grammar) add(name string, e *expr) int {
 // rule adds a rule and returns a reference to it.
 func (g *grammar) rule(name string, e *expr) *expr { return refer(g.add(name, e)) }
 
-func refer(rule int) *expr      { return &expr{op: opRule, rule: rule} }
+func refer(rule int) *expr      { return &expr{op: opRule, rule: rule, max: unlimited} }
 func seq(kids ...*expr) *expr   { return &expr{op: opSeq, kids: kids} }
 func alt(kids ...*expr) *expr   { return &expr{op: opAlt, kids: kids} }
 func chars(set ...span) *expr   { return &expr{op: opChars, set: set} }
+func anyText() *expr            { return star(chars(allChars...)) }
 func maybe(e *expr) *expr       { return repeat(e, 0, 1) }
 func star(e *expr) *expr        { return repeat(e, 0, unlimited) }
 func (e *expr) isNothing() bool { return e.op == opAlt && len(e.kids) == 0 }
@@ -67,6 +69,11 @@ func oneOf(characters string) *expr {
 
 func repeat(e *expr, low, high int) *expr {
 	return &expr{op: opRepeat, kids: []*expr{e}, min: low, max: high}
+}
+
+// times returns a reference to a rule whose repetitions are counted.
+func (e *expr) times(low, high int) *expr {
+	return &expr{op: opRule, rule: e.rule, min: low, max: high}
 }
 
 // literal matches a text.

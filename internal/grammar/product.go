@@ -33,6 +33,7 @@ type step struct {
 type product struct {
 	c       *schemas
 	write   func(charSet) *expr // returns the text of characters
+	each    *expr               // what precedes each character
 	rests   map[rest]*rest
 	numbers map[*rest]uint64
 	rules   map[string]*expr // by goals
@@ -42,8 +43,8 @@ type product struct {
 }
 
 func (c *schemas) product(write func(charSet) *expr) *product {
-	return &product{c: c, write: write, rests: map[rest]*rest{}, numbers: map[*rest]uint64{}, rules: map[string]*expr{},
-		classes: map[*expr]*class{}, parts: map[[2]*class][2]*class{}}
+	return &product{c: c, write: write, each: empty(), rests: map[rest]*rest{}, numbers: map[*rest]uint64{},
+		rules: map[string]*expr{}, classes: map[*expr]*class{}, parts: map[[2]*class][2]*class{}}
 }
 
 // intersection returns the expression for texts that all of some expressions match, and none of
@@ -56,6 +57,9 @@ func (c *schemas) intersection(all, none []*expr, write func(charSet) *expr) (e 
 	e = x.rule(goal{x.begin(all), x.begin(none)})
 	return e, x.some
 }
+
+// unchanged writes characters as they are.
+func unchanged(of charSet) *expr { return chars(of...) }
 
 func (x *product) begin(all []*expr) (out []*rest) {
 	for _, e := range all {
@@ -116,7 +120,7 @@ func (x *product) rule(g goal) *expr {
 		if s.class.rule == nil {
 			s.class.rule = x.c.g.rule("of characters", x.write(s.class.set))
 		}
-		e.kids = append(e.kids, seq(s.class.rule, x.rule(s.left)))
+		e.kids = append(e.kids, seq(x.each, s.class.rule, x.rule(s.left)))
 	}
 	return x.rules[key]
 }
@@ -317,7 +321,7 @@ func (e *expr) looksAhead() bool {
 }
 
 // far stands for unlimited lengths.
-const far = 2 * maxItems
+const far = 2 * maxLength
 
 // lengths returns the least and the most characters that an expression without rules matches.
 func (e *expr) lengths() (least, most int) {

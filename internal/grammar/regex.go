@@ -136,7 +136,7 @@ func (r *regexReader) convert(re *syntax.Regexp, first, last bool) (*expr, error
 		if !search || !first && !last {
 			return e
 		}
-		any := star(chars(allChars...))
+		any := anyText()
 		if first {
 			e = seq(any, e)
 		}
@@ -168,7 +168,7 @@ func (r *regexReader) convert(re *syntax.Regexp, first, last bool) (*expr, error
 			e.kids = append(e.kids, kid)
 		}
 		if kind == opSeq && search && begins == ends {
-			any := star(chars(allChars...))
+			any := anyText()
 			if first && begins == 0 || last && ends == len(re.Sub) {
 				e.kids = append(e.kids, any)
 			}
@@ -213,7 +213,7 @@ func (r *regexReader) convert(re *syntax.Regexp, first, last bool) (*expr, error
 		if first && beginsText(re) || last && endsText(re) {
 			// The other end is free.
 			if search && (!beginsText(re) && first || !endsText(re) && last) {
-				return star(chars(allChars...)), nil
+				return anyText(), nil
 			}
 			return empty(), nil
 		}

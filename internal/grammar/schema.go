@@ -133,7 +133,8 @@ const (
 	maxRules   = 1 << 13
 	maxPaired  = 1 << 14 // more rules, for products of patterns
 	maxApplied = 1 << 17 // shapes to which schemas are applied; they take about a second
-	maxItems   = 1 << 12 // limit of the bounds of arrays, objects and strings
+	maxItems   = 1 << 12 // limit of the bounds of arrays and objects, and of strings with a pattern
+	maxLength  = 1 << 20 // limit of the bounds of other strings
 )
 
 func (c *schemas) fail(p place, keyword, format string, args ...any) {
@@ -328,11 +329,15 @@ func (c *schemas) count(p place, keyword string, v any) int {
 	if c.err == nil && (!n.IsInt() || n.Sign() < 0) {
 		c.fail(p, keyword, "want a whole number of 0 or more")
 	}
-	if !n.IsInt() || !n.Num().IsInt64() || n.Num().Int64() > maxItems {
+	limit := maxItems
+	if sized(keyword) == isString {
+		limit = maxLength
+	}
+	if !n.IsInt() || !n.Num().IsInt64() || n.Num().Int64() > int64(limit) {
 		if strings.HasPrefix(keyword, "max") {
-			return maxItems // a shorter text than allowed is still allowed
+			return limit // a shorter text than allowed is still allowed
 		}
-		c.fail(p, keyword, "want at most %d", maxItems)
+		c.fail(p, keyword, "want at most %d", limit)
 		return 0
 	}
 	return int(n.Num().Int64())

@@ -221,14 +221,20 @@ func TestUnionOfManyObjects(t *testing.T) {
 	}
 }
 
-// Strings that are alike share their states.
+// Strings of any length take few states.
 func TestLongStrings(t *testing.T) {
 	var all []string
 	for i := range 100 {
-		all = append(all, fmt.Sprintf(`"p%d": {"type": "string", "maxLength": 4000, "title": "%[1]d"}`, i))
+		all = append(all, fmt.Sprintf(`"p%d": {"type": "string", "minLength": %[1]d, "maxLength": 90%02[1]d}`, i))
 	}
-	if _, err := JSONSchema(`{"type": "object", "properties": {` + strings.Join(all, ", ") + "}}"); err != nil {
-		t.Error(err)
+	g, err := JSONSchema(`{"type": "object", "properties": {` + strings.Join(all, ", ") + "}}")
+	if err != nil || len(g.nodes) > 4000 {
+		t.Fatal(len(g.nodes), err)
+	}
+	for n, want := range map[int]bool{6: false, 7: true, 9007: true, 9008: false} {
+		if got, err := g.Accepts(`{"p7": "` + strings.Repeat("é", n) + `"}`); got != want || err != nil {
+			t.Errorf("%d characters: accepted %v, %v", n, got, err)
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ type Grammar struct {
 	mu         sync.Mutex
 	generation int               // of the tables below
 	states     map[string]*State // by their configurations
-	frames     map[config]*frame
+	frames     map[frame]*frame  // by frames without an id
 	ids        uint32
 	masks      map[*Vocab]map[*State]*Mask
 
@@ -31,11 +31,12 @@ type Grammar struct {
 	pending []config
 }
 
-// frame is a return node on a stack.
+// frame is a call on a stack: its return node, and how many repetitions of its rule must and may still begin.
 type frame struct {
-	node int32
-	id   uint32
-	up   *frame
+	node        int32
+	id          uint32
+	least, most int32
+	up          *frame
 }
 
 // config is a node and the stack of open calls; the outermost rule has none.
@@ -98,19 +99,20 @@ func (g *Grammar) classify() {
 func (g *Grammar) reset() {
 	g.generation++
 	g.states = map[string]*State{}
-	g.frames = map[config]*frame{}
+	g.frames = map[frame]*frame{}
 	g.masks = map[*Vocab]map[*State]*Mask{}
 	g.seen = map[config]bool{}
 }
 
-// push returns the stack with one more return node. Equal stacks are the same pointer.
-func (g *Grammar) push(ret int32, up *frame) *frame {
-	key := config{ret, up}
-	f := g.frames[key]
+// push returns the stack with one more call. Equal stacks are the same pointer.
+func (g *Grammar) push(call frame) *frame {
+	call.id = 0
+	f := g.frames[call]
 	if f == nil {
 		g.ids++
-		f = &frame{ret, g.ids, up}
-		g.frames[key] = f
+		f = new(call)
+		f.id = g.ids
+		g.frames[call] = f
 	}
 	return f
 }
@@ -121,7 +123,7 @@ func (g *Grammar) restack(configs []config) []config {
 	var stack func(f *frame) *frame
 	stack = func(f *frame) *frame {
 		if _, ok := same[f]; !ok {
-			same[f] = g.push(f.node, stack(f.up))
+			same[f] = g.push(frame{node: f.node, least: f.least, most: f.most, up: stack(f.up)})
 		}
 		return same[f]
 	}
@@ -169,12 +171,18 @@ func (g *Grammar) closure() (*State, error) {
 		switch {
 		case c.node == end && c.stack == nil:
 			accepting = true
-		case c.node == end:
+		case c.node == end && c.stack.least == 0:
 			g.work = append(g.work, config{c.stack.node, c.stack.up})
-		case n.call != none && n.ret == end: // a call at the end of a rule need not return
+		case n.call != none && n.ret == end && !n.counts(): // a call at the end of a rule need not return
 			g.work = append(g.work, config{g.start[n.call], c.stack})
 		case n.call != none:
-			g.work = append(g.work, config{g.start[n.call], g.push(n.ret, c.stack)})
+			g.work = append(g.work, config{g.start[n.call], g.push(frame{node: n.ret, least: n.least, most: n.most, up: c.stack})})
+		case n.repeats && c.stack.most == 0:
+			continue
+		case n.repeats:
+			call := *c.stack
+			call.least, call.most = max(call.least-1, 0), max(call.most-1, unlimited)
+			c.stack = g.push(call)
 		case len(n.bytes) > 0:
 			configs = append(configs, c)
 		}

@@ -3,9 +3,6 @@ package grammar
 import (
 	"fmt"
 	"regexp"
-	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/grovellm/grove/internal/callform"
 )
@@ -71,9 +68,9 @@ func (s *Source) Compile() (*Grammar, error) {
 		g, root, err = readRegex(s.Regex)
 	default:
 		g = new(grammar)
-		text := star(chars(allChars...))
+		text := anyText()
 		if !s.Thinking {
-			text = g.without(0, s.Marks.Begin)
+			text = g.without(s.Marks.Begin)
 		}
 		root = g.add("any text", seq(maybe(g.markers(s.Answer.Begin)), text, maybe(g.markers(s.Answer.End))))
 	}
@@ -86,7 +83,7 @@ func (s *Source) Compile() (*Grammar, error) {
 		if !begun.isNothing() {
 			ends = append(ends, s.Form.Opens())
 		}
-		thought := g.without(0, ends...)
+		thought := g.without(ends...)
 		g.thought = [2]int{from, len(g.rules)}
 		if s.closed {
 			thought, begun = chars(allChars...), nothing()
@@ -147,60 +144,12 @@ func (g *grammar) callText(t callform.Text) *expr {
 	return e
 }
 
-// without matches texts of least characters or more that contain none of some words. Its rules are the states of Aho
-// and Corasick's automaton: the longest beginning of a word that the text ends with, and how many more must follow.
-func (g *grammar) without(least int, words ...string) *expr {
-	states := []string{""} // beginnings of words
-	known := map[string]bool{"": true}
-	var letters charSet
-	for _, word := range words {
-		for i, r := range word {
-			letters = append(letters, span{r, r})
-			if !known[word[:i]] {
-				known[word[:i]] = true
-				states = append(states, word[:i])
-			}
-		}
-	}
-	contains := func(text string) bool {
-		return slices.ContainsFunc(words, func(word string) bool { return strings.HasSuffix(text, word) })
-	}
-	type place struct {
-		state string
-		left  int
-	}
-	rules := map[place]int{}
-	var places []place
-	for left := range least + 1 {
-		for _, state := range states {
-			if left == 0 || utf8.RuneCountInString(state) <= least-left {
-				places = append(places, place{state, left})
-				rules[place{state, left}] = len(g.rules) + len(places) - 1
-			}
-		}
-	}
-	for _, p := range places {
-		e := alt()
-		if p.left == 0 {
-			e.kids = append(e.kids, empty())
-		}
-		left := max(p.left-1, 0)
-		for _, s := range letters.normal() {
-			for r := s.lo; r <= s.hi; r++ {
-				text := p.state + string(r)
-				if contains(text) {
-					continue
-				}
-				for !known[text] {
-					text = text[utf8.RuneLen([]rune(text)[0]):]
-				}
-				e.kids = append(e.kids, seq(between(r, r), refer(rules[place{text, left}])))
-			}
-		}
-		e.kids = append(e.kids, seq(chars(letters.not()...), refer(rules[place{"", left}])))
-		g.add("text", e)
-	}
-	return refer(rules[place{"", least}])
+// without matches texts that contain none of some words.
+func (g *grammar) without(words ...string) *expr {
+	c := &schemas{g: *g, most: maxApplied}
+	e, _ := c.intersection([]*expr{anyText()}, containing(words), unchanged)
+	*g = c.g
+	return e
 }
 
 // space matches white space before and after calls, which templates write and models may leave out.
@@ -262,21 +211,21 @@ func (s *Source) readTools() (g *grammar, root int, within *expr, err error) {
 		}
 		text = e
 	case len(calls.kids) == 0:
-		text = star(chars(allChars...))
+		text = anyText()
 	case f.After.Mark() != "":
-		text = seq(g.without(0, marks...), maybe(behind))
+		text = seq(g.without(marks...), maybe(behind))
 	default: // text that does not begin as a call
 		begins := []rune(f.First.String())[0]
 		blank := oneOf(" \t\r\n")
 		other := chars(charSet{{begins, begins}, {' ', ' '}, {'\t', '\t'}, {'\r', '\r'}, {'\n', '\n'}}.not()...)
-		text = seq(star(blank), maybe(seq(other, star(chars(allChars...)))))
+		text = seq(star(blank), maybe(seq(other, anyText())))
 	}
 	e := calls
 	if !s.Must {
 		e.kids = append(e.kids, seq(g.callText(f.Text), text, maybe(g.markers(s.Answer.End))))
 	}
 	if thought := f.Thought; len(thought.Assign) > 0 && !s.NoThought {
-		e = seq(star(seq(g.callText(thought.Assign), g.without(0, thought.Close.String()), g.callText(thought.Close))), e)
+		e = seq(star(seq(g.callText(thought.Assign), g.without(thought.Close.String()), g.callText(thought.Close))), e)
 	}
 	return g, g.add("text and calls", e), within, nil
 }

@@ -84,8 +84,20 @@ func TestTools(t *testing.T) {
 			[]string{"<function=say>\n<parameter=it>\n\n</parameter>\n</function>\n</tool_call>"}},
 		{"qwen-coder", Source{Tools: []Tool{{"say", `{"properties": {"it": {"type": ["string", "null"], "minLength": 1}}}`}}},
 			[]string{"<function=say>\n<parameter=it>\na<b\n</parameter>\n</function>\n</tool_call>",
-				"<function=say>\n<parameter=it>\nnull\n</parameter>\n</function>\n</tool_call>"},
-			[]string{"<function=say>\n<parameter=it>\n12\n</parameter>\n</function>\n</tool_call>"}},
+				"<function=say>\n<parameter=it>\nnull\n</parameter>\n</function>\n</tool_call>",
+				"<function=say>\n<parameter=it>\n12\n</parameter>\n</function>\n</tool_call>",
+				"<function=say>\n<parameter=it>\nfunc f() <-chan T\n</parameter>\n</function>\n</tool_call>"},
+			[]string{"<function=say>\n<parameter=it>\n\n</parameter>\n</function>\n</tool_call>"}},
+		{"qwen-coder", Source{Tools: []Tool{{"say", `{"properties": {"it": {"type": ["string", "integer"], "maxLength": 4}}}`}}},
+			[]string{"<function=say>\n<parameter=it>\nnull\n</parameter>\n</function>\n</tool_call>",
+				"<function=say>\n<parameter=it>\n-5\n</parameter>\n</function>\n</tool_call>"},
+			[]string{"<function=say>\n<parameter=it>\n-x\n</parameter>\n</function>\n</tool_call>",
+				"<function=say>\n<parameter=it>\na<b>c\n</parameter>\n</function>\n</tool_call>"}},
+		{"qwen-coder", Source{Tools: []Tool{{"say", `{"properties": {"it": {"type": "string", "minLength": 6, "maxLength": 12}}}`}}},
+			[]string{"<function=say>\n<parameter=it>\n<b>\n</\n\n</parameter>\n</function>\n</tool_call>",
+				"<function=say>\n<parameter=it>\n</paramete>é\n</parameter>\n</function>\n</tool_call>"},
+			[]string{"<function=say>\n<parameter=it>\n<b>é<\n</parameter>\n</function>\n</tool_call>",
+				"<function=say>\n<parameter=it>\n<b>12345<6789\n</parameter>\n</function>\n</tool_call>"}},
 		{"qwen-coder", Source{}, []string{"Well.\n<function=now>\n</function>\n</tool_call>\n<tool_call>\n<function=now>\n</function>\n</tool_call>"},
 			[]string{"<function=x>", "<function=now>\n</function>\n</tool_call>\n<function=now>\n</function>\n</tool_call>"}},
 		{"command-r", Source{}, []string{"Hello"}, []string{"Action: "}},
@@ -233,7 +245,7 @@ func drawValue(t *rapid.T, name string) any {
 	case "deep":
 		return map[string]any{"a": text.Draw(t, "a"), "b": []any{true, false}}
 	case "maybe":
-		return rapid.SampledFrom([]any{nil, "word", "nullable", "x"}).Draw(t, "maybe")
+		return rapid.SampledFrom([]any{nil, "word", "nullable", "x", "12", "[x]", "- a", "\"\"\"", "nil<T>"}).Draw(t, "maybe")
 	}
 	return nil
 }
@@ -266,13 +278,13 @@ type calledOf struct {
 
 // parsed reads a text in pieces.
 func parsed(f *callform.Form, text string, piece func(left int) int) (content string, calls []calledOf, err error) {
-	kinds := func(tool, argument string) (bool, bool) {
+	kinds := func(tool, argument string) (bool, string) {
 		for _, t := range callTools() {
 			if t.Name == tool {
 				return ArgumentKinds(t.Parameters)(argument)
 			}
 		}
-		return true, true
+		return true, callform.OtherBegins
 	}
 	r := f.NewReader(kinds)
 	var raw []string
@@ -508,14 +520,36 @@ func TestWithout(t *testing.T) {
 		letters := rapid.SampledFrom([]rune("abc"))
 		word := rapid.StringOfN(letters, 1, 5, -1).Draw(t, "word")
 		text := rapid.StringOfN(letters, 0, 12, -1).Draw(t, "text")
-		least := rapid.IntRange(0, 4).Draw(t, "least")
 		var rules grammar
-		g, err := rules.compile(rules.add("root", rules.without(least, word)))
+		g, err := rules.compile(rules.add("root", rules.without(word)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := g.Accepts(text); err != nil || got != (len(text) >= least && !strings.Contains(text, word)) {
+		if got, err := g.Accepts(text); err != nil || got == strings.Contains(text, word) {
 			t.Fatalf("%q in %q: accepted %v, %v", word, text, got, err)
+		}
+	})
+}
+
+// Strings written without change have the lengths that a schema wants, whatever else they contain.
+func TestLengthsOfPlainStrings(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		letters := rapid.SampledFrom([]rune("<>é\nnul"))
+		stop := rapid.StringOfN(letters, 1, 5, -1).Draw(t, "stop")
+		text := rapid.StringOfN(letters, 0, 12, -1).Draw(t, "text")
+		least := rapid.IntRange(0, 10).Draw(t, "least")
+		most := least + rapid.IntRange(0, 10).Draw(t, "more")
+		r := &raw{stops: []string{stop}, others: rapid.SampledFrom([]string{"", "n", "n<", ">"}).Draw(t, "others")}
+		c := newSchemas()
+		s := &shape{kind: isString, least: least, most: most}
+		g, err := c.g.compile(c.g.add("root", c.plainString(s, r)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := len([]rune(text))
+		want := n >= least && n <= most && !strings.Contains(text, stop) && !callform.LooksOther(text, r.others, r.words)
+		if got, err := g.Accepts(text); err != nil || got != want {
+			t.Fatalf("%q, %+v: %q: accepted %v, %v", stop, s, text, got, err)
 		}
 	})
 }
