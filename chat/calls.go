@@ -32,12 +32,9 @@ func (f *CallForm) NewReader(kinds func(tool, argument string) (text, other bool
 	if kinds == nil {
 		return f.form.NewReader(nil)
 	}
-	return f.form.NewReader(func(tool, argument string) (text bool, others string) {
+	return f.form.NewReader(func(tool, argument string) (bool, string) {
 		text, other := kinds(tool, argument)
-		if other {
-			others = callform.OtherBegins
-		}
-		return text, others
+		return text, map[bool]string{true: callform.OtherBegins}[other]
 	})
 }
 

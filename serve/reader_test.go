@@ -11,6 +11,8 @@ import (
 	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/testing/calltest"
+	embedded "github.com/grovellm/grove/models"
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // callForm returns the form in which a template of calltest writes calls.
@@ -60,6 +62,11 @@ func TestReader(t *testing.T) {
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>commentary to=functions.f <|constrain|>json<|message|>{}",
 			"Hm", "", []string{"{}"}},
 		{"gptoss", false, false, "<|channel|>analysis to=functions.f <|constrain|>json<|message|>{}", "", "", []string{"{}"}},
+		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>commentary<|message|>Well.<|end|><|assistant|> to=functions.f<|channel|>commentary json<|message|>{}",
+			"Hm", "Well.", []string{"{}"}},
+		{"gptoss", false, false, "<|channel|>commentary<|message|>Well.<|end|><|assistant|><|channel|>final<|message|>Hi", "", "Well.\n\nHi", nil},
+		{"gptoss", false, false, "<|channel|>commentary<|message|>Well.<|en", "", "Well.<|en", nil},
+		{"gptoss", false, false, "<|channel|>comm", "", "", nil},
 		{"gptoss", false, false, "<|channel|>anal", "", "", nil},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assis", "Hm", "", nil},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>", "Hm", "", nil},
@@ -213,5 +220,32 @@ func TestMarkedAnswers(t *testing.T) {
 				t.Fatalf("%q: reasoning %q, content %q, %d calls, arguments %q", c.text, p.reasoning, p.content, r.calls, arguments)
 			}
 		})
+	}
+}
+
+// A call that ends reasoning is not counted with it, nor is the beginning of its mark.
+func TestReasoningTokensBeforeCalls(t *testing.T) {
+	m, err := grove.OpenGGUF("embedded", embedded.Target(), grove.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	tok := m.Tokenizer()
+	const call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>"
+	for _, open := range []bool{true, false} {
+		c := &callOf{chat: true, marks: callform.AllMarks[0], model: &Model{Model: m}}
+		c.request = grove.Request{Reasoning: true, ReasoningOpen: open, Tools: &grove.Tools{Form: callForm(t, "hermes")}}
+		begin := map[bool]string{false: "<think>"}[open]
+		for text, end := range map[string]int{begin + "a <b" + call: len(begin) + 4, begin + call: len(begin),
+			begin + "a\n</think>\n" + call: len(begin) + 10, begin + "a <tool_": len(begin) + 8} {
+			tokens := tok.Encode(text, tokenizer.EncodeOptions{})
+			want := 0
+			for at := 0; at < end; want++ {
+				at += len(tok.Decode(tokens[want:want+1], tokenizer.DecodeOptions{Special: true}))
+			}
+			if n := c.reasoningTokens(tokens); n != want {
+				t.Errorf("%q: %d tokens, want %d", text, n, want)
+			}
+		}
 	}
 }

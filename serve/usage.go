@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"strings"
 	"time"
 
 	"github.com/grovellm/grove/internal/drafters/registry"
@@ -63,22 +64,29 @@ func (a *answering) usage() *usage {
 	return u
 }
 
-// reasoningTokens counts the tokens of an answer's reasoning, with the marks around it.
-func (c *call) reasoningTokens(tokens []int32) int {
+// reasoningTokens counts the tokens of an answer's reasoning, with the marks around it. Tokens of a call that ends it
+// are not among them.
+func (c *call) reasoningTokens(tokens []int32) (n int) {
 	if !c.request.Reasoning {
 		return 0
 	}
 	r := c.newReader()
 	r.tools = nil
+	r.verbatim = false
 	r.reasoning = true
 	d := c.model.Tokenizer().NewDecoder(tokenizer.DecodeOptions{Continue: true, Special: true})
 	for i, token := range tokens {
-		r.add(d.Push(token), false)
+		before := r.state
+		p := r.add(d.Push(token), false)
 		switch {
 		case r.state == inContent && r.reasoning:
 			return 0
+		case !r.reasoning && p.reasoning == "" && r.opens != "" && strings.HasPrefix(p.content, r.opens):
+			return n
 		case !r.reasoning:
 			return i + 1
+		case p.reasoning != "" || r.held == "" || r.state != before:
+			n = i + 1
 		}
 	}
 	if r.state != inReasoning {

@@ -140,6 +140,7 @@ func (p *probe) fill(form *Form, f *formOf) (err error) {
 		form.Also = []Opening{{part(bare), a.Open}}
 	}
 	if f.thought[0] == Channels.Begin { // gpt-oss itself names the function behind the channel, which is either
+		form.Preamble = Value{part("<|channel|>commentary<|message|>"), form.Thought.Close}
 		for _, channel := range []string{"commentary", "analysis"} {
 			first := part("<|channel|>" + channel + " to=functions.")
 			form.Also = append(form.Also, Opening{first, part(" <|constrain|>json<|message|>")})

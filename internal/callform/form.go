@@ -21,7 +21,8 @@ type Form struct {
 	Also   []Opening // further ways in which the first call begins
 
 	// Thought is what stands around text before calls where that is marked as reasoning, as in gpt-oss's channels.
-	Thought Value
+	// Preamble is what stands around such text that is for the user.
+	Thought, Preamble Value
 
 	Arguments Arguments
 

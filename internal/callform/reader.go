@@ -28,6 +28,7 @@ type Reader struct {
 	id    string
 	scan  objectScan
 	given bool // the call has an argument
+	said  bool // there was a preamble
 	value Value
 	other string // the first characters of other values, where the value may be a string too: its whole text decides
 	out   []Delta
@@ -38,6 +39,7 @@ type callState int
 const (
 	callStart callState = iota
 	callThought
+	callPreamble
 	callContent
 	callName
 	callObject
@@ -70,9 +72,11 @@ func (r *Reader) Add(text string, done bool) (reasoning, content string, calls [
 func (r *Reader) step(thought, content *strings.Builder, done bool) bool {
 	switch r.state {
 	case callStart:
-		return r.start(done)
+		return r.start(content, done)
 	case callThought:
 		return r.thought(thought, done)
+	case callPreamble:
+		return r.thought(content, done)
 	case callContent:
 		return r.content(content, done)
 	case callName:
@@ -107,7 +111,7 @@ func Held(r *Reader) string { return r.held }
 const space = " \t\r\n"
 
 // start finds out whether the turn begins with a call.
-func (r *Reader) start(done bool) bool {
+func (r *Reader) start(content *strings.Builder, done bool) bool {
 	text := strings.TrimLeft(r.held, space)
 	if text == "" && !done {
 		return false
@@ -116,13 +120,18 @@ func (r *Reader) start(done bool) bool {
 		mark := begin.Mark()
 		return m == matchPart && (!done || mark != "" && strings.HasPrefix(text, mark))
 	}
-	for state, begin := range map[callState]Text{callContent: r.form.Text, callThought: r.form.Thought.Assign} {
+	for state, begin := range map[callState]Text{callContent: r.form.Text, callThought: r.form.Thought.Assign,
+		callPreamble: r.form.Preamble.Assign} {
 		n, _, m := begin.trimmed().match(text)
 		if unclear(begin, m) {
 			return false
 		}
 		if m == matchWhole && len(begin) > 0 {
 			r.held, r.state = text[n:], state
+			if r.said && state != callThought {
+				content.WriteString("\n\n")
+			}
+			r.said = r.said || state == callPreamble
 			return true
 		}
 	}
@@ -149,7 +158,7 @@ func (r *Reader) begin(text string, n int, id string) {
 	r.state = callName
 }
 
-// thought takes reasoning up to its end.
+// thought takes reasoning, or a preamble, up to its end.
 func (r *Reader) thought(out *strings.Builder, done bool) bool {
 	end := r.form.Thought.Close
 	text, rest, found := strings.Cut(r.held, end.String())

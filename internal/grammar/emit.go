@@ -144,9 +144,7 @@ func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr
 		least, most := e.lengths()
 		fits = fits || least >= s.least && (s.most == unlimited || most <= s.most)
 	}
-	if len(s.excluded) > 0 {
-		all = append(all, notAny(s.excluded, of))
-	}
+	none = append(none, oneWord(s.excluded)...)
 	if len(all) > 0 && !fits || len(all) == 0 && len(none) > 0 {
 		all = append(all, repeat(chars(of...), s.least, min(s.most, max(s.least, maxItems))))
 	}
@@ -189,32 +187,17 @@ func (c *schemas) once(name string, make func() *expr) *expr {
 }
 
 // notAny matches strings of some characters, except some strings, without escapes.
-func notAny(words []string, of charSet) *expr {
-	first := map[rune][]string{}
-	out := alt()
-	var set charSet
-	done := false
-	for _, word := range words {
-		if word == "" {
-			done = true
-			continue
-		}
-		r := []rune(word)
-		first[r[0]] = append(first[r[0]], string(r[1:]))
-		set = append(set, span{r[0], r[0]})
+func (c *schemas) notAny(list []string, of charSet) *expr {
+	e, _ := c.intersection([]*expr{star(chars(of...))}, oneWord(list), unchanged)
+	return e
+}
+
+// oneWord returns an expression of some texts; none if there are none.
+func oneWord(list []string) (all []*expr) {
+	if len(list) > 0 {
+		all = append(all, words(list))
 	}
-	if !done {
-		out.kids = append(out.kids, empty())
-	}
-	out.kids = append(out.kids, seq(chars(set.not().and(of)...), star(chars(of...))))
-	seen := map[rune]bool{}
-	for _, r := range set {
-		if of.has(r.lo) && !seen[r.lo] {
-			seen[r.lo] = true
-			out.kids = append(out.kids, seq(chars(r), notAny(first[r.lo], of)))
-		}
-	}
-	return out
+	return all
 }
 
 // item returns the schemas that all parts have for the item at a place.

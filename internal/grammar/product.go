@@ -38,13 +38,15 @@ type product struct {
 	numbers map[*rest]uint64
 	rules   map[string]*expr // by goals
 	classes map[*expr]*class
+	sets    map[string]*class
 	parts   map[[2]*class][2]*class // the characters of the first within the second and outside it; nil: none
 	some    bool                    // at least one text matches
 }
 
 func (c *schemas) product(write func(charSet) *expr) *product {
 	return &product{c: c, write: write, each: empty(), rests: map[rest]*rest{}, numbers: map[*rest]uint64{},
-		rules: map[string]*expr{}, classes: map[*expr]*class{}, parts: map[[2]*class][2]*class{}}
+		rules: map[string]*expr{}, classes: map[*expr]*class{}, sets: map[string]*class{},
+		parts: map[[2]*class][2]*class{}}
 }
 
 // intersection returns the expression for texts that all of some expressions match, and none of
@@ -269,9 +271,21 @@ func (x *product) ways(r *rest) (out []*rest) {
 // class returns the characters of an expression.
 func (x *product) class(e *expr) *class {
 	if x.classes[e] == nil {
-		x.classes[e] = &class{set: e.set.normal()}
+		x.classes[e] = x.classOf(e.set.normal())
 	}
 	return x.classes[e]
+}
+
+// classOf returns the one class of a set.
+func (x *product) classOf(set charSet) *class {
+	var key []byte
+	for _, s := range set {
+		key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(s.lo)), uint64(s.hi))
+	}
+	if x.sets[string(key)] == nil {
+		x.sets[string(key)] = &class{set: set}
+	}
+	return x.sets[string(key)]
 }
 
 // part returns the part of a class inside another one, and the part outside it.
@@ -281,11 +295,8 @@ func (x *product) part(a, b *class) (out [2]*class) {
 		return out
 	}
 	for i, set := range []charSet{b.set, b.set.not()} {
-		switch shared := a.set.and(set); {
-		case slices.Equal(shared, a.set):
-			out[i] = a
-		case len(shared) > 0:
-			out[i] = &class{set: shared}
+		if shared := a.set.and(set); len(shared) > 0 {
+			out[i] = x.classOf(shared)
 		}
 	}
 	x.parts[key] = out

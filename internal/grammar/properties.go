@@ -151,14 +151,14 @@ func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 	}
 	if w.plain { // of characters that have no function in any form
 		if value := c.property(s, "", []string{}); len(patterns)+len(s.names) == 0 {
-			return entry(notAny(names, nameChars), value)
+			return entry(c.notAny(names, nameChars), value)
 		}
 		return nothing()
 	}
 	if len(patterns) == 0 {
 		value := c.property(s, "", []string{})
 		if len(s.names) == 0 {
-			return entry(notAny(names, plain), value)
+			return entry(c.notAny(names, plain), value)
 		}
 		out := alt()
 		for _, n := range c.shapes(s.names) {

@@ -347,3 +347,20 @@ func decimalText(n int64, places int) string {
 }
 
 func ratio(text string) (*big.Rat, bool) { return new(big.Rat).SetString(text) }
+
+// An object may have many properties beside others that a schema describes.
+func TestManyPropertiesBesideOthers(t *testing.T) {
+	var all []string
+	for i := range 200 {
+		all = append(all, fmt.Sprintf(`"%x_property_name_%d": {"type": "string"}`, i*7919%10007, i))
+	}
+	g, err := JSONSchema(`{"type": "object", "properties": {` + strings.Join(all, ", ") + `}, "additionalProperties": {"type": "integer"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{`{"0_property_name_0": "x", "0_property_name_": 1}`: true, `{"0_property_name_0": 1}`: false} {
+		if got, err := g.Accepts(text); err != nil || got != want {
+			t.Errorf("%s: accepted %v, %v", text, got, err)
+		}
+	}
+}

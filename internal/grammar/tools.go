@@ -224,8 +224,12 @@ func (s *Source) readTools() (g *grammar, root int, within *expr, err error) {
 	if !s.Must {
 		e.kids = append(e.kids, seq(g.callText(f.Text), text, maybe(g.markers(s.Answer.End))))
 	}
-	if thought := f.Thought; len(thought.Assign) > 0 && !s.NoThought {
-		e = seq(star(seq(g.callText(thought.Assign), g.without(thought.Close.String()), g.callText(thought.Close))), e)
+	before := func(v callform.Value, allowed bool) {
+		if len(v.Assign) > 0 && allowed {
+			e = seq(star(seq(g.callText(v.Assign), g.without(v.Close.String()), g.callText(v.Close))), e)
+		}
 	}
+	before(f.Preamble, len(s.Tools) > 0 && !s.Must && s.JSONSchema+s.Regex == "")
+	before(f.Thought, !s.NoThought)
 	return g, g.add("text and calls", e), within, nil
 }
