@@ -247,11 +247,12 @@ func TestPreambles(t *testing.T) {
 		t.Fatal(err)
 	}
 	const call = "<|assistant|> to=functions.f<|channel|>commentary json<|message|>{}<|call|>"
-	const told = "<|channel|>commentary<|message|>Well.<|end|>" + call
+	const preamble = "<|channel|>commentary<|message|>Well.<|end|>" + call
+	const reasoned = "<|assistant|><|channel|>analysis<|message|>Hm<|end|><|assistant|>" + preamble
 	for extra, want := range map[string]string{
-		`{"content": "Well.", "CALLS"}`:                            "<|assistant|>" + told,
-		`{"content": "Well.", "reasoning_content": "Hm", "CALLS"}`: "<|assistant|><|channel|>analysis<|message|>Hm<|end|><|assistant|>" + told,
-		`{"content": "Well.", "thinking": "Hm", "CALLS"}`:          "<|assistant|><|channel|>analysis<|message|>Hm<|end|><|assistant|>" + told,
+		`{"content": "Well.", "CALLS"}`:                            "<|assistant|>" + preamble,
+		`{"content": "Well.", "reasoning_content": "Hm", "CALLS"}`: reasoned,
+		`{"content": "Well.", "thinking": "Hm", "CALLS"}`:          reasoned,
 		`{"content": "", "CALLS"}`:                                 call,
 		`{"content": "Well."}`:                                     "<|assistant|><|channel|>final<|message|>Well.",
 	} {

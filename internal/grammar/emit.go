@@ -42,10 +42,6 @@ func (c *schemas) emitNumber(s *shape) *expr {
 		return fractional()
 	case len(s.multiple) == 0 && !bounded:
 		return anyNumber()
-	case len(s.multiple) == 0:
-		return number.numbers(s.whole, s.broken)
-	case s.broken:
-		return c.cannot("multipleOf", "a multiple that is not whole")
 	}
 	step := new(big.Rat).SetFrac(big.NewInt(1), power(fracDigits))
 	if s.whole {
@@ -54,10 +50,12 @@ func (c *schemas) emitNumber(s *shape) *expr {
 	for _, m := range s.multiple {
 		step = commonMultiple(step, m)
 	}
-	if !bounded {
-		if e, ok := c.g.multiples(step); ok {
-			return e
-		}
+	e, ok := c.multiples(number, step, s.broken)
+	switch {
+	case ok:
+		return e
+	case s.broken:
+		return c.cannot("multipleOf", "a multiple that is not whole")
 	}
 	return number.listed(step)
 }
@@ -133,17 +131,17 @@ func (c *schemas) emitString(s *shape) *expr {
 // excluded strings; nil if there are none of these. write returns the text of characters.
 func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr {
 	all, none := c.regexes(s.pattern...), c.regexes(s.unlike...)
-	if f, ok := formats[s.format]; ok && !slices.ContainsFunc(all, (*expr).looksAhead) { // a format written out, as in zod
-		all = append(all, c.regexes(f)...)
+	if f := c.regexes(formats[s.format]...); len(f) > 0 && !slices.ContainsFunc(all, (*expr).looksAhead) { // as in zod
+		for len(f) > 1 && !f[0].within(0, s.most) {
+			f = f[1:]
+		}
+		all = append(all, f[0])
 	}
 	if c.err != nil {
 		return nothing()
 	}
-	fits := s.least == 0 && s.most == unlimited
-	for _, e := range all {
-		least, most := e.lengths()
-		fits = fits || least >= s.least && (s.most == unlimited || most <= s.most)
-	}
+	fits := s.least == 0 && s.most == unlimited ||
+		slices.ContainsFunc(all, func(e *expr) bool { return e.within(s.least, s.most) })
 	none = append(none, oneWord(s.excluded)...)
 	if len(all) > 0 && !fits || len(all) == 0 && len(none) > 0 {
 		all = append(all, repeat(chars(of...), s.least, min(s.most, max(s.least, maxItems))))

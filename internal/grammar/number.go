@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"fmt"
 	"math/big"
 	"strings"
 )
@@ -57,8 +58,8 @@ func (b *bounds) atMost(v *big.Rat, open bool) {
 }
 
 // limit restricts the digits before the point.
-func (b *bounds) limit() {
-	limit := new(big.Rat).SetInt(power(intDigits))
+func (b *bounds) limit(digits int) {
+	limit := new(big.Rat).SetInt(power(digits))
 	b.atMost(limit, true)
 	b.atLeast(new(big.Rat).Neg(limit), true)
 }
@@ -83,145 +84,6 @@ func (b *bounds) holds(v *big.Rat) bool {
 		return false
 	}
 	return b.high == nil || v.Cmp(b.high) < 0 || !b.highOpen && v.Cmp(b.high) == 0
-}
-
-// numbers matches decimal numbers within bounds: all, only integers, or only others.
-func (b bounds) numbers(whole, broken bool) *expr {
-	b.limit()
-	zero := new(big.Rat)
-	e := alt()
-	if b.high.Cmp(zero) >= 0 {
-		positive := b
-		positive.atLeast(zero, false)
-		e.kids = append(e.kids, positive.decimals(whole, broken))
-	}
-	if b.low.Cmp(zero) < 0 {
-		negative := bounds{new(big.Rat).Neg(b.high), new(big.Rat).Neg(b.low), b.highOpen, b.lowOpen}
-		negative.atLeast(zero, true)
-		e.kids = append(e.kids, seq(literal("-"), negative.decimals(whole, broken)))
-	}
-	return e
-}
-
-// decimals matches decimal numbers between bounds of 0 or more. It compares digit by digit: as long
-// as all digits equal those of a bound, the next one is also bounded.
-func (b *bounds) decimals(whole, broken bool) *expr {
-	if whole {
-		b.low, b.lowOpen = roundUp(b.low, b.lowOpen), false
-		b.high, b.highOpen = roundDown(b.high, b.highOpen), false
-	}
-	if b.low.Cmp(b.high) > 0 {
-		return nothing()
-	}
-	low, lowFraction := decimal(b.low)
-	high, highFraction := decimal(b.high)
-	// fraction matches the digits from a place on; atLow and atHigh report that the digits before equal the bound's.
-	var fraction func(at int, atLow, atHigh bool) *expr
-	digit := func(text string, at int) byte {
-		if at < len(text) {
-			return text[at]
-		}
-		return '0'
-	}
-	rest := func(text string, at int) bool { return at < len(text) } // nonzero digits remain: the last one is not zero
-	ends := func(at int, atLow, atHigh bool) bool {
-		return !broken && !(atLow && (rest(lowFraction, at) || b.lowOpen)) &&
-			!(atHigh && !rest(highFraction, at) && b.highOpen)
-	}
-	// choices matches a digit and what follows it.
-	choices := func(lo, hi byte, atLow, atHigh bool, next func(atLow, atHigh bool) *expr) *expr {
-		e := alt()
-		if atLow {
-			e.kids = append(e.kids, seq(digits(lo, lo), next(true, atHigh && lo == hi)))
-			if lo == hi && atHigh {
-				return e
-			}
-			lo++
-		}
-		if atHigh && lo <= hi {
-			e.kids = append(e.kids, seq(digits(hi, hi), next(false, true)))
-			hi--
-		}
-		if lo <= hi {
-			e.kids = append(e.kids, seq(digits(lo, hi), next(false, false)))
-		}
-		return e
-	}
-	fraction = func(at int, atLow, atHigh bool) *expr {
-		switch free := max(fracDigits-at, 0); {
-		case !atLow && !atHigh && broken:
-			return seq(digitsUpTo(0, free), digits('1', '9'))
-		case !atLow && !atHigh:
-			return digitsUpTo(0, free)
-		}
-		e := alt()
-		if ends(at, atLow, atHigh) {
-			e.kids = append(e.kids, empty())
-		}
-		if at < fracDigits && !(atHigh && !rest(highFraction, at)) {
-			lo, hi := byte('0'), byte('9')
-			if atLow {
-				lo = digit(lowFraction, at)
-			}
-			if atHigh {
-				hi = digit(highFraction, at)
-			}
-			if lo <= hi {
-				e.kids = append(e.kids, choices(lo, hi, atLow, atHigh, func(l, h bool) *expr { return fraction(at+1, l, h) }))
-			}
-		}
-		return e
-	}
-	all := alt()
-	for size := len(low); size <= len(high); size++ {
-		var integer func(at int, atLow, atHigh bool) *expr
-		integer = func(at int, atLow, atHigh bool) *expr {
-			if at == size {
-				e := alt()
-				if ends(0, atLow, atHigh) {
-					e.kids = append(e.kids, empty())
-				}
-				if !whole {
-					e.kids = append(e.kids, seq(literal("."), oneDigitOrMore(fraction(0, atLow, atHigh))))
-				}
-				return e
-			}
-			lo, hi := byte('0'), byte('9')
-			if at == 0 && size > 1 {
-				lo = '1'
-			}
-			if atLow {
-				lo = low[at]
-			}
-			if atHigh {
-				hi = high[at]
-			}
-			if !atLow && !atHigh && at > 0 {
-				tail := integer(size, false, false)
-				return seq(digitsUpTo(size-at, size-at), tail)
-			}
-			return choices(lo, hi, atLow, atHigh, func(l, h bool) *expr { return integer(at+1, l, h) })
-		}
-		all.kids = append(all.kids, integer(0, size == len(low), size == len(high)))
-	}
-	return all
-}
-
-// oneDigitOrMore returns a fraction without the empty text.
-func oneDigitOrMore(e *expr) *expr {
-	switch e.op {
-	case opRepeat: // free digits
-		return digitsUpTo(1, e.max)
-	case opSeq: // digits that end with one that is not 0
-		return e
-	}
-	out := alt()
-	for _, kid := range e.kids {
-		if !(kid.op == opSeq && len(kid.kids) == 0) {
-			out.kids = append(out.kids, kid)
-		}
-	}
-	return out
 }
 
 func roundDown(v *big.Rat, open bool) *big.Rat {
@@ -249,84 +111,144 @@ const (
 	leastDigits  = 6
 )
 
-// multiples matches multiples of a decimal number, with at most as many digits after the point as
-// step has: it tracks the remainder of the digits so far. Trailing zeros of an integer step are not
-// tracked: multiples of 300 are those of 3 followed by 00. It returns false if that takes too many
-// rules.
-func (g *grammar) multiples(step *big.Rat) (*expr, bool) {
+// multiples matches the multiples of a decimal number within bounds, or of those only the ones that are not whole. They
+// have at most as many digits after the point as step has. Trailing zeros of an integer step are not tracked: multiples
+// of 300 are those of 3 followed by 00. It returns false if that takes too many rules.
+func (c *schemas) multiples(b bounds, step *big.Rat, broken bool) (*expr, bool) {
 	whole, fraction := decimal(step)
-	places := len(fraction)
-	bare := strings.TrimRight(whole, "0")
-	zeros := 0
-	if places == 0 {
-		zeros = len(whole) - len(bare)
+	m := &multiples{c: c, places: len(fraction), broken: broken}
+	if m.places == 0 {
+		m.zeros = len(whole) - len(strings.TrimRight(whole, "0"))
 	}
-	scaled := new(big.Rat).Mul(step, new(big.Rat).SetFrac(power(places), power(zeros)))
+	scaled := new(big.Rat).Mul(step, new(big.Rat).SetFrac(power(m.places), power(m.zeros)))
 	if !scaled.IsInt() || scaled.Num().Cmp(big.NewInt(maxMultiples)) > 0 {
 		return nil, false
 	}
-	modulus := int(scaled.Num().Int64())
-	most := min(intDigits-zeros, maxMultiples/modulus-places-1) // digits tracked before the point
-	if most < max(min(leastDigits, intDigits-zeros), 1) {
+	m.modulus = int(scaled.Num().Int64())
+	most := min(intDigits-m.zeros, maxMultiples/m.modulus-m.places-1) // digits tracked before the point
+	if most < max(min(leastDigits, intDigits-m.zeros), 1) {
 		return nil, false
 	}
-	ends := func(remainder, left int) bool { // with zeros in the remaining places
-		for range left {
-			remainder = 10 * remainder % modulus
-		}
-		return remainder == 0
+	b.limit(most + m.zeros)
+	low := roundUp(new(big.Rat).Quo(b.low, step), b.lowOpen).Num()
+	high := roundDown(new(big.Rat).Quo(b.high, step), b.highOpen).Num()
+	e := alt(m.between(low, high), seq(literal("-"), m.between(new(big.Int).Neg(high), new(big.Int).Neg(low))))
+	if b.holds(new(big.Rat)) && !broken {
+		fraction := seq(literal("."), repeat(literal("0"), 1, m.places))
+		e.kids = append(e.kids, seq(literal("0"), repeat(fraction, 0, min(m.places, 1))))
 	}
-	rules := map[[2]int]int{}
-	// follow returns the rule of the text after digits with a remainder; left counts the digits
-	// that may still come before the point, and, below 0, those after it.
-	var follow func(left, remainder int) *expr
-	digit := func(from byte, left, remainder int) *expr {
-		e := alt()
-		for d := from; d <= '9'; d++ {
-			e.kids = append(e.kids, seq(digits(d, d), follow(left-1, (10*remainder+int(d-'0'))%modulus)))
-		}
-		return e
+	return e, true
+}
+
+// multiples tracks the remainder of the digits of a number so far, and compares them with those of a bound as long as
+// they are equal.
+type multiples struct {
+	c                      *schemas
+	modulus, places, zeros int
+	broken                 bool
+	low, high              string
+}
+
+// multiple is a place in such a number: how many digits follow, the remainder of those before, whether one of them
+// stands behind the point and is not 0, and whether they are a bound's.
+type multiple struct {
+	left, remainder       int
+	broken, atLow, atHigh bool
+}
+
+// between matches the multiples from the low to the high, 1 or more, without their sign.
+func (m *multiples) between(low, high *big.Int) *expr {
+	if low.Sign() <= 0 {
+		low = big.NewInt(1)
 	}
-	follow = func(left, remainder int) *expr {
-		key := [2]int{left, remainder}
-		if rule, ok := rules[key]; ok {
-			return refer(rule)
-		}
-		e := alt()
-		rules[key] = g.add("a multiple", e)
-		after := max(-left, 0)
-		if ends(remainder, places-after) {
-			e.kids = append(e.kids, literal(strings.Repeat("0", zeros)))
-		}
-		if left >= 0 && places > 0 {
-			e.kids = append(e.kids, seq(literal("."), digit('0', 0, remainder)))
-		}
-		if left > 0 || left < 0 && after < places {
-			e.kids = append(e.kids, digit('0', left, remainder))
-		}
-		return refer(rules[key])
+	if low.Cmp(high) > 0 {
+		return nothing()
 	}
-	other := digit('1', most, 0)
-	if places > 0 {
-		other.kids = append(other.kids, seq(literal("0."), digit('0', 0, 0)))
+	text := func(n *big.Int) string {
+		return fmt.Sprintf("%0*d", m.places+1, new(big.Int).Mul(n, big.NewInt(int64(m.modulus))))
 	}
-	return alt(literal("0"), seq(maybe(literal("-")), other)), true
+	m.low, m.high = text(low), text(high)
+	e := alt()
+	for n := len(m.low); n <= len(m.high); n++ {
+		least := byte('1')
+		if n == m.places+1 {
+			least = '0'
+		}
+		e.kids = append(e.kids, m.digits(multiple{left: n, atLow: n == len(m.low), atHigh: n == len(m.high)}, least))
+	}
+	return e
+}
+
+// digits matches the digits from a place on, the first at least the given one.
+func (m *multiples) digits(at multiple, least byte) *expr {
+	most := byte('9')
+	if at.atLow {
+		least = max(least, m.low[len(m.low)-at.left])
+	}
+	if at.atHigh {
+		most = m.high[len(m.high)-at.left]
+	}
+	e := alt()
+	var last multiple
+	for d := least; d <= most; d++ {
+		next := multiple{at.left - 1, (10*at.remainder + int(d-'0')) % m.modulus, at.broken || at.left <= m.places && d > '0',
+			at.atLow && d == m.low[len(m.low)-at.left], at.atHigh && d == most}
+		if d > least && next == last { // the digits share what follows
+			e.kids[len(e.kids)-1].kids[0].set[0].hi = rune(d)
+			continue
+		}
+		last = next
+		e.kids = append(e.kids, seq(digits(d, d), m.follow(next)))
+	}
+	if at.left == m.places {
+		return seq(literal("."), e)
+	}
+	return e
+}
+
+// follow matches what may follow the digits before a place.
+func (m *multiples) follow(at multiple) *expr {
+	if !at.atLow && !at.atHigh {
+		name := fmt.Sprint("a multiple ", m.modulus, m.places, m.zeros, m.broken, at)
+		return m.c.once(name, func() *expr { return m.rest(at) })
+	}
+	return m.rest(at)
+}
+
+func (m *multiples) rest(at multiple) *expr {
+	e := alt()
+	zeros := at.remainder // the remainder if zeros follow
+	for range at.left {
+		zeros = 10 * zeros % m.modulus
+	}
+	if at.left <= m.places && zeros == 0 && (at.broken || !m.broken) &&
+		!(at.atLow && strings.Trim(m.low[len(m.low)-at.left:], "0") != "") {
+		e.kids = append(e.kids, literal(strings.Repeat("0", m.zeros)))
+	}
+	if at.left > 0 {
+		e.kids = append(e.kids, m.digits(at, '0'))
+	}
+	return e
 }
 
 // maxListed limits a list of numbers.
 const maxListed = 1 << 10
 
-// listed matches multiples of a number within bounds, one by one: those from the lower bound on, up
-// to the upper one, or around 0.
+// listed matches multiples of a number within bounds, one by one: those nearest to 0.
 func (b bounds) listed(step *big.Rat) *expr {
 	first := big.NewRat(-maxListed/2, 1)
-	switch {
-	case b.low != nil:
-		first = roundUp(new(big.Rat).Quo(b.low, step), b.lowOpen)
-	case b.high != nil:
-		first.Sub(roundDown(new(big.Rat).Quo(b.high, step), b.highOpen), big.NewRat(maxListed-1, 1))
+	if b.high != nil {
+		last := roundDown(new(big.Rat).Quo(b.high, step), b.highOpen)
+		if last.Sub(last, big.NewRat(maxListed-1, 1)).Cmp(first) < 0 {
+			first = last
+		}
 	}
-	b.limit()
+	if b.low != nil {
+		if low := roundUp(new(big.Rat).Quo(b.low, step), b.lowOpen); low.Cmp(first) > 0 {
+			first = low
+		}
+	}
+	b.limit(intDigits)
 	var list []string
 	at := first.Mul(first, step)
 	for range maxListed {

@@ -115,7 +115,7 @@ func TestMultiples(t *testing.T) {
 		yes, no []string
 	}{
 		{`{"type": "integer", "multipleOf": 5}`, []string{"0", "5", "-10", "999999999999999995"},
-			[]string{"1", "-0", "05", "1000000000000000000"}},
+			[]string{"1", "-0", "05", "0.", "0.0", "1000000000000000000"}},
 		{`{"type": "integer", "multipleOf": 300}`, []string{"0", "300", "-900", "123456789012345600"},
 			[]string{"100", "30", "000"}},
 		{`{"type": "integer", "multipleOf": 64}`, []string{"0", "64", "-128", "6400000000"}, []string{"65"}},
@@ -123,6 +123,14 @@ func TestMultiples(t *testing.T) {
 		{`{"type": "integer", "multipleOf": 1024}`, []string{"0", "1024", "65536"}, []string{"1000"}},
 		{`{"type": "number", "multipleOf": 0.05}`, []string{"0", "0.05", "-12.1", "12.10", "7"},
 			[]string{"0.01", "0.055", ".05"}},
+		{`{"type": "number", "multipleOf": 0.01, "minimum": 0}`, []string{"0", "0.05", "19.99", "1234567.8"},
+			[]string{"-0.01", "-5", "1.005"}},
+		{`{"type": "integer", "minimum": -9007199254740991, "maximum": 9007199254740991, "multipleOf": 5}`, // zod's
+			[]string{"0", "15", "-20", "9007199254740990"}, []string{"3", "9007199254740995"}},
+		{`{"type": "integer", "exclusiveMinimum": 10, "maximum": 25, "multipleOf": 5}`, []string{"15", "25"},
+			[]string{"10", "30", "5"}},
+		{`{"type": "integer", "minimum": -9007199254740991, "maximum": 9007199254740991, "multipleOf": 1024}`,
+			[]string{"0", "4096", "-1024"}, []string{"1000"}},
 		{`{"type": "number", "multipleOf": 1e-20}`, []string{"0.000000000000001", "3"}, []string{"0.0000000000000001"}},
 	} {
 		g, err := JSONSchema(c.schema)
@@ -136,4 +144,37 @@ func TestMultiples(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Within bounds, exactly the multiples can be written.
+func TestMultiplesWithinBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		decimal := func(name string, least int64) string {
+			return decimalText(rapid.Int64Range(least, 3000).Draw(t, name), rapid.IntRange(0, 2).Draw(t, name+" places"))
+		}
+		schema := map[string]any{"type": "number", "multipleOf": json.Number(decimal("step", 1))}
+		for _, keyword := range []string{"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"} {
+			if rapid.IntRange(0, 1).Draw(t, keyword) == 0 {
+				schema[keyword] = json.Number(decimal(keyword+" value", -3000))
+			}
+		}
+		text, _ := json.Marshal(schema)
+		g, err := JSONSchema(string(text))
+		if err != nil && !strings.Contains(err.Error(), "no text") {
+			t.Fatal(err)
+		}
+		step, _ := ratio(fmt.Sprint(schema["multipleOf"]))
+		for range 20 {
+			multiple := big.NewRat(rapid.Int64Range(-400, 400).Draw(t, "multiple"), rapid.Int64Range(1, 2).Draw(t, "half"))
+			v := multiple.Mul(multiple, step)
+			number := decimalOf(v)
+			got := false
+			if g != nil {
+				got, err = g.Accepts(number)
+			}
+			if want := refused(schema, v) == ""; got != want && err == nil {
+				t.Fatalf("%s: %s: accepted %v", text, number, got)
+			}
+		}
+	})
 }

@@ -331,6 +331,12 @@ func (e *expr) looksAhead() bool {
 	return e.op == opAhead || e.op == opNotAhead || slices.ContainsFunc(e.kids, (*expr).looksAhead)
 }
 
+// within reports whether an expression without rules matches only texts of a length.
+func (e *expr) within(least, most int) bool {
+	low, high := e.lengths()
+	return low >= least && (most == unlimited || high <= most)
+}
+
 // far stands for unlimited lengths.
 const far = 2 * maxLength
 
