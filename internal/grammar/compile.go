@@ -120,15 +120,14 @@ func (c *compiler) build(e *expr, to int32, depth int) int32 {
 		return at
 	case opRepeat:
 		return c.buildRepeat(e, to, depth)
+	case opEach:
+		return c.node(node{empty: []int32{to}, repeats: true})
 	case opControl:
 		piece := ControlPiece(e.name)
 		for i := len(piece) - 1; i >= 0; i-- {
 			to = c.node(node{bytes: []edge{{piece[i], piece[i], to}}})
 		}
 		return to
-	}
-	if e.op == opEach {
-		return c.node(node{empty: []int32{to}, repeats: true})
 	}
 	at, known := c.tails[e.rule]
 	counts := e.min > 0 || e.max != unlimited

@@ -38,9 +38,7 @@ func (c *schemas) emitNumber(s *shape) *expr {
 	switch {
 	case len(s.multiple) == 0 && !bounded && s.whole:
 		return anyInteger()
-	case len(s.multiple) == 0 && !bounded && s.broken:
-		return fractional()
-	case len(s.multiple) == 0 && !bounded:
+	case len(s.multiple) == 0 && !bounded && !s.broken:
 		return anyNumber()
 	}
 	step := new(big.Rat).SetFrac(big.NewInt(1), power(fracDigits))
@@ -243,8 +241,8 @@ func (c *schemas) emitArray(s *shape) *expr {
 			if e := c.distinct(s, prefix, most); e != nil {
 				return e
 			}
-			if s.least > 1 || contains(s, start) > 1 {
-				if s.least > 1 || start == starts[len(starts)-1] && len(out.kids) == 0 {
+			if c.several || s.least > 1 || contains(s, start) > 1 {
+				if c.several || s.least > 1 || start == starts[len(starts)-1] && len(out.kids) == 0 {
 					c.cannot("uniqueItems", "more than one item that is no member of an enum")
 				}
 				continue

@@ -28,12 +28,6 @@ func anyNumber() *expr {
 	return seq(maybe(literal("-")), whole, maybe(fraction), maybe(exponent))
 }
 
-// fractional matches numbers that are not integers.
-func fractional() *expr {
-	whole := alt(literal("0"), seq(digits('1', '9'), digitsUpTo(0, intDigits-1)))
-	return seq(maybe(literal("-")), whole, literal("."), digitsUpTo(0, fracDigits-1), digits('1', '9'))
-}
-
 // bounds are the limits of a number; nil for none.
 type bounds struct {
 	low, high         *big.Rat
@@ -208,11 +202,11 @@ func (m *multiples) digits(at multiple, least byte) *expr {
 
 // follow matches what may follow the digits before a place.
 func (m *multiples) follow(at multiple) *expr {
-	if !at.atLow && !at.atHigh {
-		name := fmt.Sprint("a multiple ", m.modulus, m.places, m.zeros, m.broken, at)
-		return m.c.once(name, func() *expr { return m.rest(at) })
+	if at.atLow || at.atHigh {
+		return m.rest(at)
 	}
-	return m.rest(at)
+	name := fmt.Sprint("a multiple ", m.modulus, m.places, m.zeros, m.broken, at)
+	return m.c.once(name, func() *expr { return m.rest(at) })
 }
 
 func (m *multiples) rest(at multiple) *expr {

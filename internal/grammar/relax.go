@@ -69,6 +69,7 @@ func (r *relaxer) holds(text string, most int, others ...term) bool {
 	}
 	c := newSchemas()
 	c.most = min(maxApplied, most-r.work)
+	c.several = true
 	rule, err := c.read(text, others...)
 	if err == nil {
 		_, err = c.g.compile(rule)

@@ -55,6 +55,11 @@ func TestRelax(t *testing.T) {
 		{`{"type":"object","$recursiveRef":"#","x":1}`, `{"type": "object", "x": 1}`, []string{"#/$recursiveRef"}},
 		{`{"properties":{"a":{"type":"string","pattern":"^\\bx","$recursiveRef":"#"}}}`,
 			`{"properties": {"a": {"type": "string"}}, "type": "object"}`, []string{"#/properties/a"}},
+		{`{"properties":{"a":{"uniqueItems":true,"type":"array","items":{"type":"string"}}}}`,
+			`{"properties": {"a": {"type": "array", "items": {"type": "string"}}}, "type": "object"}`,
+			[]string{"#/properties/a/uniqueItems"}},
+		{`{"properties":{"a":{"type":"array","items":{"enum":["a","b"]},"uniqueItems":true}}}`,
+			`{"properties":{"a":{"type":"array","items":{"enum":["a","b"]},"uniqueItems":true}}}`, nil},
 	} {
 		got, err := Relax(context.Background(), c.schema, MostWork)
 		if err != nil || got.Schema != c.want || !slices.Equal(got.Left, c.left) || got.Work <= 0 || got.Work > 1000 {

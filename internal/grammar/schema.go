@@ -122,6 +122,7 @@ type schemas struct {
 	most     int   // that they may be applied to
 	denying  int   // depth of negations
 	skipped  bool  // a keyword was found that cannot be violated
+	several  bool  // uniqueItems must not restrict an array to one item
 	others   bool  // values other than those of an unenforceable pattern will do
 	left     error // names those left out
 	err      error
