@@ -198,9 +198,6 @@ func (l *Layout) Encode(messages []Message, o Options) ([]int32, error) {
 
 // render renders a conversation as the template does, or where it writes no calls in the generic form.
 func (l *Layout) render(messages []Message, o Options, guard bool) (string, error) {
-	if callform.MarksOf(l) == callform.Channels {
-		l.findGeneric()
-	}
 	return l.renderAs(l.findGeneric, messages, o, guard)
 }
 
@@ -219,8 +216,9 @@ func (l *Layout) renderAs(find func() *generic, messages []Message, o Options, g
 	if guard {
 		c.control = l.control
 	}
-	if callform.MarksOf(l) == callform.Channels && l.callForm != nil { // which render has found
-		c.form = l.callForm.form
+	if find != nil && callform.MarksOf(l) == callform.Channels {
+		find() // and with it the form of calls, unless that is being found
+		c.calls = l.callForm
 	}
 	dicts := make([]*jinja.Dict, len(messages))
 	for i, m := range messages {
@@ -295,8 +293,8 @@ func (l *Layout) renderAs(find func() *generic, messages []Message, o Options, g
 	if err != nil {
 		return "", fmt.Errorf("chat template: %w", err)
 	}
-	if c.form != nil { // reasoning before a preamble may be empty
-		text = strings.ReplaceAll(text, c.form.Thought.Assign.String()+c.form.Thought.Close.String(), "")
+	if form := callform.Of(c.calls); form != nil { // reasoning before a preamble may be empty
+		text = strings.ReplaceAll(text, form.Thought.Assign.String()+form.Thought.Close.String(), "")
 	}
 	return text, nil
 }

@@ -10,8 +10,8 @@ import (
 // converter makes template values of what came from outside, shielding the names of control tokens.
 type converter struct {
 	control []string
-	blocks  bool           // templates read reasoning as a part of the content, as Mistral's do
-	form    *callform.Form // of calls, if text before them has a mark of its own, as in gpt-oss
+	blocks  bool      // templates read reasoning as a part of the content, as Mistral's do
+	calls   *CallForm // if text before calls has a mark of its own, as in gpt-oss
 }
 
 func (c converter) text(s string) string {
@@ -45,12 +45,13 @@ func (c converter) message(m Message) (*jinja.Dict, error) {
 // template writes such a text as reasoning.
 func (c converter) markPreamble(message *jinja.Dict) *jinja.Dict {
 	text, _ := message.Get("content").(string)
-	if c.form == nil || len(c.form.Preamble.Assign) == 0 || text == "" || !hasItems(message.Get("tool_calls")) {
+	form := callform.Of(c.calls)
+	if form == nil || form.Preamble.Assign == nil || text == "" || !hasItems(message.Get("tool_calls")) {
 		return message
 	}
 	reasoning, _ := message.Get("reasoning_content").(string)
 	message = message.Without("thinking")
-	message.Set("content", reasoning+c.form.Thought.Close.String()+c.form.Preamble.Assign.String()+text)
+	message.Set("content", reasoning+form.Thought.Close.String()+form.Preamble.Assign.String()+text)
 	return message
 }
 

@@ -30,15 +30,11 @@ func (c *schemas) emit(s *shape) *expr {
 }
 
 func (c *schemas) emitNumber(s *shape) *expr {
-	number := s.number.effective()
-	bounded := number.low != nil || number.high != nil
-	if !s.whole && !s.broken { // numbers without bounds may have exponents
-		bounded = s.number.low != nil || s.number.high != nil
-	}
+	free := s.number.low == nil && s.number.high == nil && len(s.multiple) == 0
 	switch {
-	case len(s.multiple) == 0 && !bounded && s.whole:
+	case free && s.whole && !s.broken:
 		return anyInteger()
-	case len(s.multiple) == 0 && !bounded && !s.broken:
+	case free && !s.broken: // it may have an exponent
 		return anyNumber()
 	}
 	step := new(big.Rat).SetFrac(big.NewInt(1), power(fracDigits))
@@ -48,14 +44,14 @@ func (c *schemas) emitNumber(s *shape) *expr {
 	for _, m := range s.multiple {
 		step = commonMultiple(step, m)
 	}
-	e, ok := c.multiples(number, step, s.broken)
+	e, ok := c.multiples(s.number, step, s.broken)
 	switch {
 	case ok:
 		return e
 	case s.broken:
 		return c.cannot("multipleOf", "a multiple that is not whole")
 	}
-	return number.listed(step)
+	return s.number.listed(step)
 }
 
 // commonMultiple returns the least common multiple of two fractions.
@@ -140,7 +136,9 @@ func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr
 	}
 	fits := s.least == 0 && s.most == unlimited ||
 		slices.ContainsFunc(all, func(e *expr) bool { return e.within(s.least, s.most) })
-	none = append(none, oneWord(s.excluded)...)
+	if len(s.excluded) > 0 {
+		none = append(none, words(s.excluded))
+	}
 	if len(all) > 0 && !fits || len(all) == 0 && len(none) > 0 {
 		all = append(all, repeat(chars(of...), s.least, min(s.most, max(s.least, maxItems))))
 	}
@@ -184,16 +182,8 @@ func (c *schemas) once(name string, make func() *expr) *expr {
 
 // notAny matches strings of some characters, except some strings, without escapes.
 func (c *schemas) notAny(list []string, of charSet) *expr {
-	e, _ := c.intersection([]*expr{star(chars(of...))}, oneWord(list), unchanged)
+	e, _ := c.intersection([]*expr{star(chars(of...))}, []*expr{words(list)}, unchanged)
 	return e
-}
-
-// oneWord returns an expression of some texts; none if there are none.
-func oneWord(list []string) (all []*expr) {
-	if len(list) > 0 {
-		all = append(all, words(list))
-	}
-	return all
 }
 
 // item returns the schemas that all parts have for the item at a place.

@@ -87,6 +87,9 @@ func literal(text string) *expr {
 
 // words matches one of some texts. Texts with the same beginning share it.
 func words(texts []string) *expr {
+	if len(texts) == 0 {
+		return nothing()
+	}
 	shared := texts[0]
 	for _, text := range texts[1:] {
 		n := 0

@@ -499,6 +499,22 @@ func (c *schemas) violate(list []*shape, p place, o *object, name string, v any)
 			}
 		}
 		return out
+	case "additionalProperties":
+		own := c.propertiesPart(p, o)
+		var out []*shape
+		for _, s := range only(list, isObject) {
+			for _, property := range s.properties() { // one that the schema does not mention
+				mentioned := slices.Contains(own.names, property) ||
+					slices.ContainsFunc(own.patterns, func(pattern string) bool { return c.matches(pattern, property) })
+				if v == false && !mentioned && !c.crowded(p, name, len(out)) {
+					other := s.clone()
+					other.required = append(other.required, property)
+					out = append(out, other)
+				}
+			}
+		}
+		c.skipped = true // for properties that nothing names
+		return out
 	case "prefixItems", "items":
 		if _, both := o.get("prefixItems"); name == "items" && both {
 			return nil

@@ -58,18 +58,6 @@ func (b *bounds) limit(digits int) {
 	b.atLeast(new(big.Rat).Neg(limit), true)
 }
 
-// effective returns the bounds without those made redundant by the limit of digits.
-func (b bounds) effective() bounds {
-	limit := new(big.Rat).SetInt(power(intDigits))
-	if b.low != nil && b.low.Cmp(new(big.Rat).Neg(limit)) <= 0 {
-		b.low = nil
-	}
-	if b.high != nil && b.high.Cmp(limit) >= 0 {
-		b.high = nil
-	}
-	return b
-}
-
 // power returns a power of ten.
 func power(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 

@@ -81,23 +81,25 @@ func (c *schemas) emitObject(s *shape) *expr {
 		}})
 }
 
-func (c *schemas) writeObject(s *shape, w *writing) *expr {
-	var names []string
-	seen, needed := map[string]bool{}, map[string]bool{}
-	add := func(name string) {
-		if !seen[name] {
-			seen[name] = true
-			names = append(names, name)
-		}
-	}
-	for _, p := range s.parts {
+// properties returns the names that the parts of an object have, and those that are required.
+func (s *shape) properties() (names []string) {
+	seen := map[string]bool{}
+	for _, p := range append(slices.Clip(s.parts), part{names: s.required}) {
 		for _, name := range p.names {
-			add(name)
+			if !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
 		}
 	}
+	return names
+}
+
+func (c *schemas) writeObject(s *shape, w *writing) *expr {
+	names := s.properties()
+	needed := map[string]bool{}
 	for _, name := range s.required {
 		needed[name] = true
-		add(name)
 	}
 	if len(names) > maxRules && c.err == nil {
 		c.err = fmt.Errorf("an object has more than %d properties: make the schema simpler", maxRules)

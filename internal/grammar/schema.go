@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"net/url"
@@ -330,10 +331,7 @@ func (c *schemas) count(p place, keyword string, v any) int {
 	if c.err == nil && (!n.IsInt() || n.Sign() < 0) {
 		c.fail(p, keyword, "want a whole number of 0 or more")
 	}
-	limit := maxItems
-	if sized(keyword) == isString {
-		limit = maxLength
-	}
+	limit := cmp.Or(map[kind]int{isString: maxLength}[sized(keyword)], maxItems)
 	if !n.IsInt() || !n.Num().IsInt64() || n.Num().Int64() > int64(limit) {
 		if strings.HasPrefix(keyword, "max") {
 			return limit // a shorter text than allowed is still allowed

@@ -89,6 +89,9 @@ func TestJSONSchema(t *testing.T) {
 		{`{"$defs": {"tree": {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}, "additionalProperties": false}}, "$ref": "#/$defs/tree"}`,
 			[]string{`{}`, `{"kids": [{}, {"kids": []}]}`}, []string{`{"kids": [1]}`}},
 		{`{"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 3}], "not": {"const": 5}}`, []string{`"x"`, "3", "6", "55"}, []string{"2", "5"}},
+		{`{"type": "object", "oneOf": [{"properties": {"a": {"type": "null"}}, "additionalProperties": false}, {"properties": ` +
+			`{"a": {"type": "null"}, "b": {"type": "null"}}, "additionalProperties": false}]}`,
+			[]string{`{"b": null}`, `{"a": null, "b": null}`}, []string{"{}", `{"a": null}`}},
 		{`{"oneOf": [{"type": "integer"}, {"minimum": 2}]}`, []string{"1", "2.51"}, []string{"3", "1.5"}},
 		{`{"type": "object", "additionalProperties": {"type": "integer"}}`, []string{"{}", `{"x": 1, "y": 2}`},
 			[]string{`{"x": "1"}`}},
