@@ -48,6 +48,7 @@ type reader struct {
 	earlier, calls int  // in the conversation, and in the answer
 	begins         int  // see parts
 	said           bool // there is content
+	thought        bool // the content ends with reasoning
 }
 
 type readerState int
@@ -198,6 +199,11 @@ func (r *reader) content(p *parts, done bool) {
 	thought, content, calls := r.tools.Add(text, done)
 	if r.verbatim {
 		p.content += thought
+		r.thought = r.thought || thought != ""
+		if r.thought && content != "" {
+			content = "\n\n" + content
+			r.thought = false
+		}
 	} else {
 		p.reasoning += thought
 	}

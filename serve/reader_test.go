@@ -249,3 +249,21 @@ func TestReasoningTokensBeforeCalls(t *testing.T) {
 		}
 	}
 }
+
+// Reasoning in the content stands apart from the answer, where the channels that mark both are left out.
+func TestChannelsInContent(t *testing.T) {
+	c := &callOf{chat: true, marks: callform.Channels, verbatim: true}
+	c.request = grove.Request{Tools: &grove.Tools{Form: callForm(t, "gptoss"), List: []grove.Tool{{Name: "f"}}}}
+	const thought = "<|channel|>analysis<|message|>Hm<|end|><|assistant|>"
+	for text, want := range map[string]string{thought + "<|channel|>final<|message|>Hi": "Hm\n\nHi", thought: "Hm",
+		"<|channel|>final<|message|>Hi": "Hi", thought + " to=functions.f<|channel|>commentary json<|message|>{}": "Hm"} {
+		r := c.newReader()
+		content := ""
+		for i := range len(text) {
+			content += r.add(text[i:i+1], i == len(text)-1).content
+		}
+		if whole := c.newReader().add(text, true).content; content != want || whole != want {
+			t.Errorf("%q: content %q, in pieces %q", text, whole, content)
+		}
+	}
+}
