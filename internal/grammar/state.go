@@ -177,9 +177,9 @@ func (g *Grammar) closure() (*State, error) {
 			g.work = append(g.work, config{g.start[n.call], c.stack})
 		case n.call != none:
 			g.work = append(g.work, config{g.start[n.call], g.push(frame{node: n.ret, least: n.least, most: n.most, up: c.stack})})
-		case n.repeats && c.stack.most == 0:
+		case n.repeats && c.stack != nil && c.stack.most == 0:
 			continue
-		case n.repeats:
+		case n.repeats && c.stack != nil: // the outermost rule counts nothing
 			call := *c.stack
 			call.least, call.most = max(call.least-1, 0), max(call.most-1, unlimited)
 			c.stack = g.push(call)
