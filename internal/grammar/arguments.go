@@ -94,20 +94,6 @@ type raw struct {
 	others  string // the first characters of other values, which strings do not look like
 }
 
-// characters returns the characters that a string may contain in any number and order.
-func (r *raw) characters() charSet {
-	set := r.set
-	if set == nil {
-		set = allChars
-	}
-	for _, stop := range r.stops {
-		at := max(strings.IndexByte(stop, '<'), 0)
-		first := []rune(stop[at:])[0]
-		set = set.and(charSet{{first, first}}.not())
-	}
-	return set
-}
-
 func (r *raw) holds(text string) bool {
 	return !slices.ContainsFunc(r.stops, func(stop string) bool { return strings.Contains(text, stop) }) &&
 		(r.set == nil || !strings.ContainsFunc(text, r.set.not().has)) && !callform.LooksOther(text, r.others, r.words)
@@ -146,8 +132,21 @@ func (c *schemas) plainString(s *shape, r *raw) *expr {
 		}
 		return nothing()
 	}
-	set := r.characters()
-	if e := c.limited(s, set, func(of charSet) *expr { return chars(of.and(set)...) }); e != nil {
+	set := r.set
+	var none []*expr
+	if set == nil && len(s.pattern)+len(s.format)+len(s.unlike)+len(s.excluded) > 0 {
+		set, none = allChars, r.none()
+		trial := newSchemas()
+		trial.most = maxApplied / 128
+		trial.limited(s, set, unchanged, none...)
+		for i := 0; trial.err != nil && i < len(r.stops); i++ { // too many rules: then without a character of each stop
+			at := max(strings.IndexByte(r.stops[i], '<'), 0)
+			first := []rune(r.stops[i][at:])[0]
+			set = set.and(charSet{{first, first}}.not())
+			none = nil
+		}
+	}
+	if e := c.limited(s, set, func(of charSet) *expr { return chars(of.and(set)...) }, none...); e != nil {
 		return e
 	}
 	if r.escapes {

@@ -122,8 +122,8 @@ func (c *schemas) emitString(s *shape) *expr {
 }
 
 // limited returns the expression of strings of some characters limited by a pattern, a format or
-// excluded strings; nil if there are none of these. write returns the text of characters.
-func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr {
+// excluded strings; nil if there are none of these. write returns the text of characters. Strings match none of more.
+func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr, more ...*expr) *expr {
 	all, none := c.regexes(s.pattern...), c.regexes(s.unlike...)
 	if f := c.regexes(formats[s.format]...); len(f) > 0 && !slices.ContainsFunc(all, (*expr).looksAhead) { // as in zod
 		for len(f) > 1 && !f[0].within(0, s.most) {
@@ -145,11 +145,11 @@ func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr
 	if len(all) == 0 {
 		return nil
 	}
-	e, some := c.intersection(all, none, write)
+	e, some := c.intersection(all, append(none, more...), write)
 	if !some && s.format != "" && len(s.pattern) > 0 { // as for zod's times, which have no zone: the pattern counts
 		free := s.clone()
 		free.format = ""
-		return c.limited(free, of, write)
+		return c.limited(free, of, write, more...)
 	}
 	return e
 }
