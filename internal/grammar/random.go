@@ -1,6 +1,6 @@
 package grammar
 
-// Sample writes a random text of the grammar, for tests. After most bytes, it takes a shortest way to an end.
+// Sample writes a random text of the grammar, for tests. After most bytes, it looks for a shortest way to an end.
 func (g *Grammar) Sample(intn func(n int) int, most int) (string, error) {
 	left := g.distances()
 	s, err := g.Start()
@@ -8,6 +8,9 @@ func (g *Grammar) Sample(intn func(n int) int, most int) (string, error) {
 	for err == nil {
 		if s.accepting && (len(s.configs) == 0 || len(text) > most || intn(4) == 0) {
 			return string(text), nil
+		}
+		if len(text) > most+maxItems { // shortest ways do not count repetitions, so they may lead in a circle
+			return "", errAmbiguous
 		}
 		var allowed []byte
 		nearest := 1 << 30
