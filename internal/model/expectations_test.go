@@ -161,6 +161,10 @@ var unusual = map[string]expectations{
 		tensors:   untiedTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias blk.0.attn_gate.bias",
 		queryBias: "attention_bias", outputBias: "attention_bias",
 	},
+	"minimax-m2": {
+		obeyedKeys: expertKeys + "expert_gating_func", looseKeys: "feed_forward_length",
+		tensors: untiedTensors + routerBiases, own: "block_sparse_moe.gate.weight",
+	},
 	"cohere2": {
 		obeyedKeys: "attention.sliding_window logit_scale",
 		inertKeys:  "attention.layer_norm_rms_epsilon use_parallel_residual",

@@ -16,6 +16,7 @@ type hfRopes struct {
 	RotaryBase *float64 `json:"rotary_emb_base"` // GPT-NeoX's
 	RotaryPct  *float64 `json:"rotary_pct"`      // GPT-NeoX's
 	Partial    *float64 `json:"partial_rotary_factor"`
+	RotaryDim  int      `json:"rotary_dim"`      // MiniMax's
 	Params     *hfRope  `json:"rope_parameters"` // transformers 5
 	Scaling    *hfRope  `json:"rope_scaling"`
 
@@ -63,7 +64,10 @@ func (r *hfRope) scaling() hfRope {
 // rope reads the rotation. If two fields state the same thing, they must agree.
 func (h *hfConfig) rope(a *architecture, c *Config) error {
 	thetas, parts := []*float64{h.Theta}, []*float64{h.Partial}
-	share := cmp.Or(a.rotated, 1)
+	rotated := cmp.Or(a.rotated, 1)
+	if a.obeys("rotary_dim") && h.RotaryDim != 0 {
+		rotated = share(h.RotaryDim, c.HeadDim)
+	}
 	if a.obeys("rotary_pct") {
 		thetas, parts = append(thetas, h.RotaryBase), append(parts, h.RotaryPct)
 	}
@@ -89,16 +93,16 @@ func (h *hfConfig) rope(a *architecture, c *Config) error {
 	if c.Rope.Base, err = agreed("rope_theta", def, thetas); err != nil {
 		return err
 	}
-	if share, err = agreed("rotary_pct, or partial_rotary_factor,", share, parts); err != nil {
+	if rotated, err = agreed("rotary_pct, or partial_rotary_factor,", rotated, parts); err != nil {
 		return err
 	}
 	switch {
-	case !(share > 0 && share <= 1):
-		return fmt.Errorf("rotary_pct, or partial_rotary_factor, is %g: want more than 0, at most 1", share)
-	case a.rotated == 0 && share != 1:
-		return fmt.Errorf("partial_rotary_factor is %g: want 1 for a %s model", share, c.Arch)
+	case !(rotated > 0 && rotated <= 1):
+		return fmt.Errorf("rotary_pct, partial_rotary_factor, or rotary_dim of head_dim, is %g: want more than 0, at most 1", rotated)
+	case a.rotated == 0 && rotated != 1:
+		return fmt.Errorf("partial_rotary_factor is %g: want 1 for a %s model", rotated, c.Arch)
 	}
-	c.Rope.Dims = int(share * float64(c.HeadDim))
+	c.Rope.Dims = int(rotated * float64(c.HeadDim))
 	s, params := h.Scaling.scaling(), h.Params.scaling()
 	if reflect.DeepEqual(s, hfRope{}) {
 		s = params

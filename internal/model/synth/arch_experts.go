@@ -146,3 +146,20 @@ var afmoe = family{
 		})
 	},
 }
+
+var minimaxM2 = family{
+	arch: "minimax-m2",
+	named: []Shape{
+		{Name: "tiny-minimax-m2", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 96,
+			Context: 1024, NormEps: 1e-6, RopeBase: 5e6, RopeDims: 24, Tokens: Qwen2, Tune: sparse(11, 3)},
+	},
+	small: []Shape{
+		{Name: "minimax-m2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 5e6, RopeDims: 24, Tokens: Qwen2, Tune: sparse(5, 2)},
+	},
+	random: func(d *drawing) {
+		d.rotatePart()
+		d.scalePositions()
+		d.experts()
+	},
+}
