@@ -41,7 +41,7 @@ var bailing2 = architecture{
 			return errors.New("score_function and use_qk_norm: want sigmoid and true, as in Ling 2 and Ring 2; grove runs no other bailing_moe models")
 		case h.UseBias || h.QKVBias:
 			return errors.New("use_bias and use_qkv_bias: want false")
-		case h.SharedExpert != 0 && h.SharedExpert != h.ExpertFFN:
+		case h.SharedExpert != 0 && h.SharedExpert != int(h.ExpertFFN):
 			return fmt.Errorf("moe_shared_expert_intermediate_size is %d: want moe_intermediate_size, %d", h.SharedExpert, h.ExpertFFN)
 		}
 		return h.readGrouped(c)

@@ -27,22 +27,6 @@ var seedOSS = architecture{
 	},
 }
 
-// hunyuan is Tencent's dense Hunyuan: queries and keys are normalised after rotation.
-var hunyuan = architecture{
-	name: "hunyuan-dense", modelType: "hunyuan_v1_dense", class: "HunYuanDenseV1ForCausalLM",
-	keys: rmsKeys, fields: alphaField,
-	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5},
-	prefix:   layersPrefix, top: llamaTop,
-	layer: []part{
-		attnNorm, ffnNorm,
-		{name: "attn_k_norm", folder: "self_attn.key_layernorm", out: head},
-		{name: "attn_q_norm", folder: "self_attn.query_layernorm", out: head},
-		query, key, value, attnOutput, ffnGate, ffnUp, ffnDown,
-	},
-	biases:   map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
-	normLast: true,
-}
-
 // arcee is Arcee's AFM: an MLP without a gate, with a squared activation.
 var arcee = architecture{
 	name: "arcee", modelType: "arcee", class: "ArceeForCausalLM",

@@ -54,8 +54,8 @@ var ernie45moe = architecture{
 	readFields: func(h *hfConfig, c *Config) error {
 		c.Rule.All, c.Rule.Norm = true, true
 		c.Dense = min(h.SparseFrom, c.Layers)
-		c.ExpertFFN = h.ExpertFFN
-		c.SharedFFN = h.ExpertFFN * h.MoEShared
+		c.ExpertFFN = int(h.ExpertFFN)
+		c.SharedFFN = c.ExpertFFN * h.MoEShared
 		switch {
 		case h.UseBias:
 			return errors.New("use_bias is true: want false")

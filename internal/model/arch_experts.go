@@ -46,7 +46,7 @@ var qwen3moe = architecture{
 	},
 	writeKeys: func(c *Config, set func(string, any)) { set("expert_feed_forward_length", uint32(c.FFN)) },
 	readFields: func(h *hfConfig, c *Config) error {
-		c.FFN = h.ExpertFFN
+		c.FFN = int(h.ExpertFFN)
 		switch {
 		case h.SparseStep != 1:
 			return fmt.Errorf("decoder_sparse_step is %d: want 1, experts in all layers", h.SparseStep)

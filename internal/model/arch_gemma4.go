@@ -249,7 +249,7 @@ func readGemma4(h *hfConfig, c *Config) error {
 	}
 	c.KeyValues, c.PerLayer = h.KeyEqualsValue, h.PerLayer
 	c.Sharing, c.WideSharing = h.SharedKVLayers, h.DoubleWide && h.SharedKVLayers > 0
-	c.ExpertFFN = h.ExpertFFN
+	c.ExpertFFN = int(h.ExpertFFN)
 	if c.Experts == 0 {
 		c.ExpertFFN = 0
 	}

@@ -172,8 +172,8 @@ func (h *hfConfig) readGrouped(c *Config) error {
 		return errors.New("n_shared_experts: want 1 or more")
 	}
 	c.Dense = h.FirstDense
-	c.ExpertFFN = h.ExpertFFN
-	c.SharedFFN = h.ExpertFFN * h.SharedExperts
+	c.ExpertFFN = int(h.ExpertFFN)
+	c.SharedFFN = c.ExpertFFN * h.SharedExperts
 	c.Rule.Norm, c.Rule.Scale = h.NormTopK, unless1(h.RoutedScale)
 	c.Rule.Groups, c.Rule.Chosen = h.Groups, h.TopGroups
 	return nil

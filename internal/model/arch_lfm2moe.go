@@ -44,7 +44,7 @@ var lfm2moe = func() architecture {
 		set("expert_gating_func", uint32(bySigma))
 	}
 	a.readFields = func(h *hfConfig, c *Config) error {
-		c.ExpertFFN, c.Dense = h.ExpertFFN, h.LeadingDense
+		c.ExpertFFN, c.Dense = int(h.ExpertFFN), h.LeadingDense
 		c.Rule.Sigmoid, c.Rule.Norm = true, true
 		switch {
 		case !h.NormTopK:

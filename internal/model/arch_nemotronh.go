@@ -182,7 +182,7 @@ func readNemotronFields(h *hfConfig, c *Config) error {
 	mlp := "mlp"
 	if c.Experts > 0 {
 		mlp = "moe"
-		c.FFN, c.ExpertFFN = h.ExpertFFN, h.ExpertFFN
+		c.FFN, c.ExpertFFN = int(h.ExpertFFN), int(h.ExpertFFN)
 		c.SharedFFN = h.SharedExpert
 		c.Narrow = h.Latent
 		c.Rule.Sigmoid = true

@@ -95,7 +95,7 @@ func withSharedExpert(a architecture, parts ...part) architecture {
 		set("expert_shared_feed_forward_length", uint32(c.SharedFFN))
 	}
 	a.readFields = func(h *hfConfig, c *Config) error {
-		c.FFN, c.SharedFFN = h.ExpertFFN, h.SharedExpertFFN
+		c.FFN, c.SharedFFN = int(h.ExpertFFN), h.SharedExpertFFN
 		switch {
 		case h.SparseStep != 1:
 			return fmt.Errorf("decoder_sparse_step is %d: want 1, experts in all layers", h.SparseStep)

@@ -128,6 +128,7 @@ func TestConfigRefusals(t *testing.T) {
 		{"rope_scaling", map[string]any{"rope_type": "dynamic", "factor": 4}, "or the type default"},
 		{"rope_scaling", map[string]any{"rope_type": "llama3", "factor": 4}, "rope_scaling"},
 		{"hidden_size", "wide", "hidden_size"},
+		{"moe_topk", []int{2, 3}, "field \"moe_topk\" is a list of different numbers"},
 	} {
 		var cfg map[string]any
 		if err := json.Unmarshal(data, &cfg); err != nil {

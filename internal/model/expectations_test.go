@@ -161,6 +161,13 @@ var unusual = map[string]expectations{
 		tensors:   untiedTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias blk.0.attn_gate.bias",
 		queryBias: "attention_bias", outputBias: "attention_bias",
 	},
+	"hunyuan-moe": {
+		obeyedKeys: expertKeys + "expert_shared_feed_forward_length", own: "mlp.gate.wg.weight",
+		inertKeys: usual.inertKeys + " expert_shared_count",
+		looseKeys: "feed_forward_length",
+		tensors:   topTensors + routerBiases + " blk.0.ffn_up_shexp.bias",
+		queryBias: "attention_bias", outputBias: "attention_bias",
+	},
 	"minimax-m2": {
 		obeyedKeys: expertKeys + "expert_gating_func", looseKeys: "feed_forward_length",
 		tensors: untiedTensors + routerBiases, own: "block_sparse_moe.gate.weight",

@@ -132,13 +132,13 @@ type hfConfig struct {
 	TopExperts     int                `json:"top_k_experts"`
 
 	// Of experts.
-	Experts      int   `json:"num_experts"`
-	LocalExperts int   `json:"num_local_experts"` // the other name
-	Used         int   `json:"num_experts_per_tok"`
-	ExpertFFN    int   `json:"moe_intermediate_size"`
-	NormTopK     bool  `json:"norm_topk_prob"`
-	SparseStep   int   `json:"decoder_sparse_step"`
-	DenseLayers  []int `json:"mlp_only_layers"`
+	Experts      int    `json:"num_experts"`
+	LocalExperts int    `json:"num_local_experts"` // the other name
+	Used         int    `json:"num_experts_per_tok"`
+	ExpertFFN    evenly `json:"moe_intermediate_size"`
+	NormTopK     bool   `json:"norm_topk_prob"`
+	SparseStep   int    `json:"decoder_sparse_step"`
+	DenseLayers  []int  `json:"mlp_only_layers"`
 
 	SharedExpertFFN int  `json:"shared_expert_intermediate_size"`
 	ExpertBias      bool `json:"use_expert_bias"`
@@ -161,6 +161,7 @@ type hfConfig struct {
 	// Of Ernie 4.5 and of Ling 2.
 	MoEExperts       int    `json:"moe_num_experts"`
 	MoEUsed          int    `json:"moe_k"`
+	MoETopK          evenly `json:"moe_topk"` // of Hunyuan
 	MoEShared        int    `json:"moe_num_shared_experts"`
 	SparseFrom       int    `json:"moe_layer_start_index"`
 	SparseTo         int    `json:"moe_layer_end_index"`
@@ -195,6 +196,21 @@ type maybe float64
 func (m *maybe) UnmarshalJSON(data []byte) error {
 	*m = 0
 	return json.Unmarshal(data, (*float64)(m))
+}
+
+// evenly is a number, or a list that has it for each layer.
+type evenly int
+
+func (e *evenly) UnmarshalJSON(data []byte) error {
+	var list []int
+	if json.Unmarshal(data, &list) != nil || len(list) == 0 {
+		return json.Unmarshal(data, (*int)(e))
+	}
+	*e = evenly(list[0])
+	if slices.ContainsFunc(list, func(n int) bool { return n != list[0] }) {
+		return &json.UnmarshalTypeError{Value: "list of different numbers", Type: reflect.TypeFor[int]()}
+	}
+	return nil
 }
 
 // pattern is n if every n-th layer has no window: given as a number, or in a form such as LLLG, which is 4.
@@ -404,7 +420,7 @@ func (h *hfConfig) config() (Config, error) {
 		c.NormEps = float32(h.LayerNormEps)
 	}
 	if a.experts != "" {
-		c.Experts, c.Used = h.Experts, cmp.Or(h.Used, h.TopExperts, h.MoEUsed)
+		c.Experts, c.Used = h.Experts, cmp.Or(h.Used, h.TopExperts, h.MoEUsed, int(h.MoETopK))
 		switch {
 		case a.experts == "moe_num_experts":
 			c.Experts = cmp.Or(h.Experts, h.MoEExperts)

@@ -163,3 +163,29 @@ var minimaxM2 = family{
 		d.experts()
 	},
 }
+
+var hunyuanMoE = family{
+	arch: "hunyuan-moe",
+	named: []Shape{
+		{Name: "tiny-hunyuan-moe", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 96,
+			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: sharedToo(11, 3)},
+	},
+	small: []Shape{
+		{Name: "hunyuan-moe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: sharedToo(5, 2)},
+	},
+	random: func(d *drawing) {
+		d.s.Biases = d.IntN(2) == 0
+		d.scalePositions()
+		d.experts()
+		d.tune(func(c *model.Config) { c.SharedFFN = c.FFN })
+	},
+}
+
+// sharedToo gives layers experts and, of the same width, one that all rows have.
+func sharedToo(experts, used int) func(c *model.Config) {
+	return func(c *model.Config) {
+		c.Experts, c.Used = experts, used
+		c.SharedFFN = c.FFN
+	}
+}

@@ -200,6 +200,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-bailingmoe2":            "1774d21021f92e75",
 		"tiny-afmoe":                  "5a6766313b5c39e8",
 		"tiny-minimax-m2":             "d07d297c88c9c985",
+		"tiny-hunyuan-moe":            "4dcede452b8de55d",
 		"tiny-cohere2":                "26157ee57e20164a",
 		"tiny-arcee":                  "3244c1295e84a945",
 		"tiny-deepseek2":              "378c5212b6c00b14",
