@@ -171,12 +171,8 @@ func readLatentFields(h *hfConfig, c *Config) error {
 	if err := h.readGrouped(c); err != nil {
 		return err
 	}
-	if h.MLPTypes != nil {
-		n, ok := denseFirst(h.MLPTypes)
-		if !ok || len(h.MLPTypes) != c.Layers {
-			return fmt.Errorf("mlp_layer_types lists %d layers: want %d, dense ones first", len(h.MLPTypes), c.Layers)
-		}
-		c.Dense = n
+	if err := h.readMLPTypes(c); err != nil {
+		return err
 	}
 	var err error
 	c.refuseGroups(func(groups int) { err = fmt.Errorf("n_group is %d, with a softmax: not supported", groups) })
@@ -191,6 +187,19 @@ func readLatentFields(h *hfConfig, c *Config) error {
 		err = fmt.Errorf("norm_topk_prob is true: %s models run here have false", h.ModelType)
 	}
 	return err
+}
+
+// readMLPTypes reads how many layers, the first ones, have an MLP in place of experts, if it is listed.
+func (h *hfConfig) readMLPTypes(c *Config) error {
+	if h.MLPTypes == nil {
+		return nil
+	}
+	n, ok := denseFirst(h.MLPTypes)
+	if !ok || len(h.MLPTypes) != c.Layers {
+		return fmt.Errorf("mlp_layer_types lists %d layers: want %d, dense ones first", len(h.MLPTypes), c.Layers)
+	}
+	c.Dense = n
+	return nil
 }
 
 func writeLatentFields(c *Config, m map[string]any) error {

@@ -49,6 +49,7 @@ type architecture struct {
 	// window is the rule for sliding windows if a file does not list the layers: every window-th
 	// layer has none. 0: files have no windows. 1: all layers have one.
 	window        int
+	leading       bool // the first layer of each group has none, instead of the last
 	attentionOnly bool // layer_types in folders names kinds of layers; only attention is supported
 
 	// experts is the field of config.json with the number of experts per layer, or "" if there are none.
@@ -78,6 +79,7 @@ type architecture struct {
 	heads             bool   // GGUF files have key/value heads by layer
 	attention         string // the kind of the other layers, if it is not full_attention
 	nested            string // the object of config.json that has the text model's fields; "": the top level
+	softplus          bool   // the gates of attention are softplus of their product, not σ
 	gated             bool   // attention's output is multiplied by σ of gates, which attn_q computes with the queries
 	parallelRecurrent bool   // every layer has, in parallel to its attention, a recurrent part, which recurrent builds
 	alike             bool   // the layers after the model's (Config.Ahead) are of the same kind, and draft
@@ -108,7 +110,7 @@ func init() { // not an initialiser, since some look themselves up
 		&graniteHybrid, &graniteHybridMoE, &granite4, &nemotronH, &nemotronHMoE, &falconH1,
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &ernie45moe, &bailing2, &afmoe,
-		&minimaxM2, &hunyuanMoE,
+		&minimaxM2, &hunyuanMoE, &laguna,
 		&cohere2, &arcee, &deepseek2, &deepseek3, &glm4lite,
 		&minicpm, &apertus, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
 	}
@@ -184,11 +186,11 @@ var modelKeys = ggufkeys.Rules{
 // list them. It obeys the fields of hfConfig. All other fields do not change logits, or
 // transformers does not read them for these architectures.
 var folderRules = ggufkeys.Rules{Neutral: neutral(map[string][]any{
-	`add_cross_attention alibi conv_bias is_encoder_decoder mamba_proj_bias projectors_bias rope_interleaved
+	`add_cross_attention alibi conv_bias is_encoder_decoder mamba_proj_bias moe_apply_router_weight_on_input projectors_bias rope_interleaved
 		use_bidirectional_attention`: {false},
-	"attention_multiplier compression_config mamba_dt_limit pruned_heads sparse_config":  {},
-	"attn_logit_softcapping clip_qkv final_logit_softcapping num_local_experts":          {0},
-	"embedding_multiplier moe_layer_freq logit_scale logits_scaling residual_multiplier": {1},
+	"attention_multiplier compression_config mamba_dt_limit pruned_heads sparse_config":                      {},
+	"attn_logit_softcapping clip_qkv final_logit_softcapping moe_router_logit_softcapping num_local_experts": {0},
+	"embedding_multiplier moe_layer_freq logit_scale logits_scaling residual_multiplier":                     {1},
 	"is_causal rope_interleave": {true},
 	"mamba_hidden_act":          {"silu"},
 	"mlp_hidden_act":            {"relu2"},

@@ -44,9 +44,11 @@ type Config struct {
 	LocalRope *RopeConfig
 	NoRope    []bool // which layers do not rotate positions in; may list fewer than all
 
-	// LocalKVHeads and LocalHeadDim are KVHeads and HeadDim of layers with a window,
-	// if they differ, else 0.
-	LocalKVHeads, LocalHeadDim int
+	// LocalHeads, LocalKVHeads and LocalHeadDim are Heads, KVHeads and HeadDim of layers with a window,
+	// where they differ; else 0.
+	LocalHeads, LocalKVHeads, LocalHeadDim int
+
+	HeadGates bool // gates of attention are one for each head, where the architecture leaves it open
 
 	// Sharing is how many of the last layers have no keys and values of their own: each reads
 	// those of the last layer before them that, like itself, has or has no window. WideSharing:

@@ -168,6 +168,14 @@ var unusual = map[string]expectations{
 		tensors:   topTensors + routerBiases + " blk.0.ffn_up_shexp.bias",
 		queryBias: "attention_bias", outputBias: "attention_bias",
 	},
+	"laguna": {
+		obeyedKeys: groupKeys + windowKeys + "expert_shared_feed_forward_length leading_dense_block_count",
+		looseKeys:  "expert_weights_norm", // true, as folders have it
+		inertKeys:  usual.inertKeys + " expert_shared_count", own: "mlp.gate.weight", window: true,
+		tensors:   untiedTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias blk.0.attn_gate.bias",
+		foreign:   rmsFields + "rope_theta partial_rotary_factor use_sliding_window",
+		queryBias: "attention_bias", outputBias: "attention_bias",
+	},
 	"minimax-m2": {
 		obeyedKeys: expertKeys + "expert_gating_func", looseKeys: "feed_forward_length",
 		tensors: untiedTensors + routerBiases, own: "block_sparse_moe.gate.weight",

@@ -268,7 +268,10 @@ func oneHalved(s synth.Shape) bool { return s.Config().Bare != nil }
 
 // commonShapes returns the small shapes whose folders have the fields that most folders have.
 func commonShapes() []synth.Shape {
-	return slices.DeleteFunc(synth.Small(), func(s synth.Shape) bool { return s.Arch == "gemma4" || oneHalved(s) })
+	others := []string{"gemma4", "laguna"}
+	return slices.DeleteFunc(synth.Small(), func(s synth.Shape) bool {
+		return slices.Contains(others, s.Arch) || oneHalved(s)
+	})
 }
 
 // A config.json that says the same in another way, or leaves out transformers' defaults, gives the

@@ -137,8 +137,12 @@ const yarnTruncate = "rope.scaling.yarn_truncate"
 // windows returns which layers have a window by the architecture's rule.
 func (a *architecture) windows(layers int) []bool {
 	list := make([]bool, layers)
+	last := 1
+	if a.leading {
+		last = 0
+	}
 	for i := range list {
-		list[i] = a.window == 1 || a.window > 1 && (i+1)%a.window != 0
+		list[i] = a.window == 1 || a.window > 1 && (i+last)%a.window != 0
 	}
 	return list
 }

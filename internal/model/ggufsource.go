@@ -95,7 +95,11 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	}
 	c.FFN = k.first(a, "feed_forward_length", width...)
 	c.Context = k.int("context_length")
-	c.Heads = k.int("attention.head_count")
+	if list, ok := k.list("attention.head_count"); ok && a.obeys(headsField) {
+		c.Heads = list[0] // readKeys reads the others
+	} else {
+		c.Heads = k.int("attention.head_count")
+	}
 	if err := c.readKVHeads(k, a); err != nil {
 		return c, err
 	}
@@ -300,7 +304,7 @@ func (c *Config) readWindows(k *keys, a *architecture) error {
 		c.Windowed = list
 		return nil
 	}
-	every := architecture{window: k.int(windowPattern)}
+	every := architecture{window: k.int(windowPattern), leading: a.leading}
 	if every.window == 0 { // all of them, as in llama.cpp
 		every.window = 1
 	} else if every.window == 1 { // none

@@ -158,6 +158,11 @@ type hfConfig struct {
 	EmbedRoot   bool    `json:"mup_enabled"`
 	GlobalEvery int     `json:"global_attn_every_n_layers"`
 
+	// Of Laguna.
+	Gating        any     `json:"gating"`
+	HeadsPerLayer []int   `json:"num_attention_heads_per_layer"`
+	MoEScale      float64 `json:"moe_routed_scaling_factor"`
+
 	// Of Ernie 4.5 and of Ling 2.
 	MoEExperts       int    `json:"moe_num_experts"`
 	MoEUsed          int    `json:"moe_k"`

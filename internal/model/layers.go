@@ -15,6 +15,41 @@ func (c *Config) headDim(layer int) int {
 	return c.HeadDim
 }
 
+// heads returns the number of query heads of a layer.
+func (c *Config) heads(layer int) int {
+	if c.LocalHeads > 0 && c.windowed(layer) {
+		return c.LocalHeads
+	}
+	return c.Heads
+}
+
+// setHeads sets the query heads of layers by a list of all layers'.
+func (c *Config) setHeads(list []int) error {
+	if len(list) != c.Layers {
+		return fmt.Errorf("heads of %d layers: want %d", len(list), c.Layers)
+	}
+	c.Heads = list[c.firstWhole()]
+	c.LocalHeads = 0
+	if n := list[c.firstWindowed()]; n != c.Heads {
+		c.LocalHeads = n
+	}
+	for i, n := range list {
+		if n != c.heads(i) {
+			return fmt.Errorf("heads of layers are %v: want one number for all with a window, and one for all others", list)
+		}
+	}
+	return nil
+}
+
+// headsByLayer lists the query heads of layers.
+func (c *Config) headsByLayer() []uint32 {
+	list := make([]uint32, c.Layers)
+	for i := range list {
+		list[i] = uint32(c.heads(i))
+	}
+	return list
+}
+
 // kvHeads returns the number of key/value heads of a layer.
 func (c *Config) kvHeads(layer int) int {
 	if c.LocalKVHeads > 0 && c.windowed(layer) {
@@ -46,8 +81,8 @@ func (c *Config) expertFFN() int {
 
 // uneven reports whether layers differ in more than windows and rotation.
 func (c *Config) uneven() bool {
-	return c.LocalHeadDim > 0 || c.LocalKVHeads > 0 || c.Sharing > 0 || c.PerLayer > 0 || c.Dense > 0 || c.ExpertFFN > 0 ||
-		c.SharedFFN > 0 || c.KeyValues || c.Bare != nil
+	return c.LocalHeadDim > 0 || c.LocalHeads > 0 || c.LocalKVHeads > 0 || c.Sharing > 0 || c.PerLayer > 0 ||
+		c.Dense > 0 || c.ExpertFFN > 0 || c.SharedFFN > 0 || c.KeyValues || c.Bare != nil
 }
 
 // sources returns the layer whose keys and values each layer reads; nil: its own.
@@ -107,6 +142,8 @@ func (c *Config) validateLayers() error {
 	switch {
 	case c.LocalHeadDim < 0 || c.LocalHeadDim > maxWidth || c.LocalHeadDim%2 != 0:
 		return fmt.Errorf("head dimension of layers with a window is %d: want an even number up to %d", c.LocalHeadDim, maxWidth)
+	case c.LocalHeads < 0 || c.LocalHeads > maxHeads || c.LocalHeads%c.KVHeads != 0:
+		return fmt.Errorf("%d heads of layers with a window do not share %d key/value heads evenly", c.LocalHeads, c.KVHeads)
 	case c.LocalKVHeads < 0 || c.LocalKVHeads > c.Heads || c.LocalKVHeads > 0 && c.Heads%c.LocalKVHeads != 0:
 		return fmt.Errorf("%d heads do not share the %d key/value heads of layers with a window evenly", c.Heads, c.LocalKVHeads)
 	case c.PerLayer < 0 || c.PerLayer > maxWidth || int64(c.PerLayer)*int64(c.Layers) > math.MaxInt32:

@@ -102,12 +102,12 @@ func (c *Config) AttentionProducts(positions int) int {
 			continue
 		}
 		if c.windowed(i) {
-			seen += min(positions, c.Window) * c.headDim(i)
+			seen += min(positions, c.Window) * c.headDim(i) * c.heads(i)
 		} else {
-			seen += positions * c.headDim(i)
+			seen += positions * c.headDim(i) * c.heads(i)
 		}
 	}
-	return 2 * c.Heads * seen
+	return 2 * seen
 }
 
 // ffnColumn is the number of a layer's weights for each unit of feed-forward width.

@@ -483,9 +483,10 @@ func (b *builder) attention(i int) nn.Attention {
 	if !c.attends(i) {
 		return nn.Attention{}
 	}
-	a := nn.Attention{Heads: c.Heads, KVHeads: c.kvHeads(i), Dim: c.headDim(i), Rope: b.rope,
+	a := nn.Attention{Heads: c.heads(i), KVHeads: c.kvHeads(i), Dim: c.headDim(i), Rope: b.rope,
 		Reads: c.reads(i), Gated: b.arch.gated || b.part(i, "attn_gate") != nil,
-		Scale: float32(c.AttnScale), Cap: float32(c.AttnCap), Temper: c.Temper, NormLast: b.arch.normLast}
+		SoftplusGates: b.arch.softplus,
+		Scale:         float32(c.AttnScale), Cap: float32(c.AttnCap), Temper: c.Temper, NormLast: b.arch.normLast}
 	if b.arch.latent {
 		a.Latent, a.Scale = c.Latent.Rank, c.latentScale()
 	}

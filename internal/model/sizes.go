@@ -20,6 +20,7 @@ const (
 	head    // a head's dimensions
 	experts // of a layer
 	headCount
+	gateCount   // of attention
 	expertInner // the width of an expert
 	expertInner2
 	sharedInner // the width of the experts that all rows use
@@ -55,7 +56,7 @@ const (
 // size returns a dimension of a layer as a number.
 func (c *Config) size(d dim, layer int) int {
 	width := c.headDim(layer)
-	switch q, kv := c.Heads*width, c.kvHeads(layer)*width; d {
+	switch q, kv := c.heads(layer)*width, c.kvHeads(layer)*width; d {
 	case vocab:
 		return c.Vocab
 	case hidden:
@@ -77,7 +78,12 @@ func (c *Config) size(d dim, layer int) int {
 	case experts:
 		return c.Experts
 	case headCount:
-		return c.Heads
+		return c.heads(layer)
+	case gateCount:
+		if c.HeadGates {
+			return c.heads(layer)
+		}
+		return q
 	case expertInner:
 		return c.expertFFN()
 	case expertInner2:

@@ -23,6 +23,8 @@ type Attention struct {
 	// the results of a head are multiplied by σ of gates, which have their own product (Trinity),
 	// or follow each head's queries in the product of the queries (Qwen 3.5)
 	Gated bool
+	// the gates, of a head or of each of its dimensions, are softplus of their product (Laguna)
+	SoftplusGates bool
 	// values are the first Latent dimensions of the key, and the others are rotated: rows have only
 	// queries and keys; 0: values are separate
 	Latent int

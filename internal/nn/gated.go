@@ -9,14 +9,17 @@ func (e *Exec) gatedAttention(b *Block, layer int, f *Forest, src Source, out Pr
 	}
 	a, n := &b.Attn, src.X.Rows
 	width, keys := a.Heads*a.Dim, a.KVHeads*a.Dim
-	qkv, attn := e.Mat(&m.qkv, n, a.QKVCols()), e.Mat(&m.attn, n, width)
+	qkv, attn := e.mat(&m.qkv, n, a.QKVCols(), m.widest.qkv), e.mat(&m.attn, n, width, m.widest.attn)
 	k := Proj{Linear: &b.QKV[1], Dst: qkv.Columns(width, width+keys)}
 	v := Proj{Linear: &b.QKV[2], Dst: qkv.Columns(width+keys, width+2*keys)}
 	gate := e.plan.sigmoids.next()
 	if len(b.QKV) > 3 { // gates have their own product
-		gates := e.Mat(&m.gated, n, width)
+		gates := e.mat(&m.gated, n, b.QKV[3].W.Out(), m.widest.attn)
 		e.Linear(src, Proj{Linear: &b.QKV[0], Dst: qkv.Columns(0, width)}, k, v, Proj{Linear: &b.QKV[3], Dst: gates})
 		*gate = sigmoidJob{gates, attn, width, 0}
+		if a.SoftplusGates {
+			*gate = sigmoidJob{gates, attn, width / gates.Cols, softplusGates}
+		}
 	} else {
 		both := e.Mat(&m.gated, n, 2*width)
 		e.Linear(src, Proj{Linear: &b.QKV[0], Dst: both}, k, v)
@@ -45,14 +48,22 @@ func (j *queriesJob) Do(_, i int) {
 }
 
 // sigmoidJob multiplies results by σ of their gates, which it overwrites. Each run of dim gates
-// follows other numbers.
+// follows other numbers; or each gate, as softplus, is that of dim results.
 type sigmoidJob struct {
 	gates, x    Mat
 	dim, before int
 }
 
+const softplusGates = -1
+
 func (j *sigmoidJob) Do(_, i int) {
 	gates, x := j.gates.Row(i), j.x.Row(i)
+	if j.before == softplusGates {
+		for g, gate := range gates {
+			simd.Scale(x[g*j.dim:(g+1)*j.dim], softplus(gate))
+		}
+		return
+	}
 	for h := 0; h < len(x); h += j.dim {
 		gate := gates[h/j.dim*(j.before+j.dim)+j.before:][:j.dim]
 		Sigmoid(gate)

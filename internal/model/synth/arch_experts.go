@@ -189,3 +189,51 @@ func sharedToo(experts, used int) func(c *model.Config) {
 		c.SharedFFN = c.FFN
 	}
 }
+
+var laguna = family{
+	arch: "laguna", mixed: true,
+	named: []Shape{
+		{Name: "tiny-laguna", Vocab: 416, Hidden: 160, Layers: 5, Heads: 4, KVHeads: 2, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.SetWindow(70)
+				lagunaExperts(c)
+				c.LocalHeads, c.HeadGates = 6, true
+				c.Rope.Scale = 8
+				c.Rope.Original = 48
+				c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
+			}},
+		{Name: "tiny-laguna-full", Vocab: 416, Hidden: 160, Layers: 3, Heads: 4, KVHeads: 2, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 16, Tokens: Qwen2, Tune: lagunaExperts},
+	},
+	small: []Shape{
+		{Name: "laguna", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 24, Tokens: Qwen2, Tune: func(c *model.Config) {
+				windowFirst(c)
+				lagunaExperts(c)
+				c.HeadGates = true
+			}},
+	},
+	random: func(d *drawing) {
+		d.s.Biases = d.IntN(2) == 0
+		d.rotatePart()
+		d.groups()
+		d.window(d.IntN(3) > 0)
+		d.scalePositions()
+		gates, heads := d.IntN(2) == 0, d.s.KVHeads*(1+d.IntN(3))
+		d.tune(func(c *model.Config) {
+			c.Rule.Norm = true
+			c.Rule.Groups, c.Rule.Chosen = 0, 0
+			c.HeadNorms, c.HeadGates = false, gates
+			if c.Window > 0 && heads != c.Heads && d.unit == 1 {
+				c.LocalHeads = heads
+			}
+		})
+	},
+}
+
+func lagunaExperts(c *model.Config) {
+	c.Experts, c.Used = 8, 3
+	c.ExpertFFN, c.SharedFFN = 64, 96
+	c.Dense = 1
+	c.Rule.Scale = 1.25
+}

@@ -201,6 +201,8 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-afmoe":                  "5a6766313b5c39e8",
 		"tiny-minimax-m2":             "d07d297c88c9c985",
 		"tiny-hunyuan-moe":            "4dcede452b8de55d",
+		"tiny-laguna":                 "f113ec843e6d93f1",
+		"tiny-laguna-full":            "b6105b1eac341692",
 		"tiny-cohere2":                "26157ee57e20164a",
 		"tiny-arcee":                  "3244c1295e84a945",
 		"tiny-deepseek2":              "378c5212b6c00b14",
