@@ -54,6 +54,7 @@ type architecture struct {
 
 	// experts is the field of config.json with the number of experts per layer, or "" if there are none.
 	experts    string
+	early      bool // routers read a layer's input, before attention and without a norm
 	softmaxAll bool // experts' weights are a softmax over all of them, otherwise over those of a row
 
 	act nn.Activation // of MLPs with a gate, if hidden_act does not determine it
@@ -110,7 +111,7 @@ func init() { // not an initialiser, since some look themselves up
 		&graniteHybrid, &graniteHybridMoE, &granite4, &nemotronH, &nemotronHMoE, &falconH1,
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &ernie45moe, &bailing2, &afmoe,
-		&minimaxM2, &hunyuanMoE, &laguna,
+		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker,
 		&cohere2, &arcee, &deepseek2, &deepseek3, &glm4lite,
 		&minicpm, &apertus, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
 	}
@@ -186,17 +187,18 @@ var modelKeys = ggufkeys.Rules{
 // list them. It obeys the fields of hfConfig. All other fields do not change logits, or
 // transformers does not read them for these architectures.
 var folderRules = ggufkeys.Rules{Neutral: neutral(map[string][]any{
-	`add_cross_attention alibi conv_bias is_encoder_decoder mamba_proj_bias moe_apply_router_weight_on_input projectors_bias rope_interleaved
+	`add_cross_attention alibi conv_bias is_encoder_decoder mamba_proj_bias moe_apply_router_weight_on_input
+		moe_enable_secondary_experts projectors_bias rope_interleaved
 		use_bidirectional_attention`: {false},
 	"attention_multiplier compression_config mamba_dt_limit pruned_heads sparse_config":                      {},
 	"attn_logit_softcapping clip_qkv final_logit_softcapping moe_router_logit_softcapping num_local_experts": {0},
 	"embedding_multiplier moe_layer_freq logit_scale logits_scaling residual_multiplier":                     {1},
-	"is_causal rope_interleave": {true},
-	"mamba_hidden_act":          {"silu"},
-	"mlp_hidden_act":            {"relu2"},
-	"num_experts":               {0, 1},
-	"swiglu_alpha":              {1.702},
-	"swiglu_limit":              {7},
+	"is_causal moe_enable_early_router rope_interleave":                                                      {true},
+	"mamba_hidden_act": {"silu"},
+	"mlp_hidden_act":   {"relu2"},
+	"num_experts":      {0, 1},
+	"swiglu_alpha":     {1.702},
+	"swiglu_limit":     {7},
 })}
 
 // neutral maps each name to its values; together has names with the same values in one key.

@@ -176,6 +176,11 @@ var unusual = map[string]expectations{
 		foreign:   rmsFields + "rope_theta partial_rotary_factor use_sliding_window",
 		queryBias: "attention_bias", outputBias: "attention_bias",
 	},
+	"smallthinker": {
+		obeyedKeys: expertKeys + "expert_gating_func attention.sliding_window", looseKeys: "feed_forward_length",
+		tensors: topTensors + routerBiases, own: "block_sparse_moe.primary_router.weight",
+		foreign: rmsFields + "intermediate_size use_sliding_window",
+	},
 	"minimax-m2": {
 		obeyedKeys: expertKeys + "expert_gating_func", looseKeys: "feed_forward_length",
 		tensors: untiedTensors + routerBiases, own: "block_sparse_moe.gate.weight",

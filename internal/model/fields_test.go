@@ -132,7 +132,7 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 		"intermediate_size": {64, gone{}},
 		"num_hidden_layers": {1, 3, gone{}}, "num_attention_heads": {4, gone{}}, "max_position_embeddings": {0, gone{}},
 		"head_dim":   {16},
-		"hidden_act": {"relu", "gelu_new"}, "tie_word_embeddings": {"swap"}, "num_key_value_heads": {4},
+		"hidden_act": {"tanh", "gelu_new"}, "tie_word_embeddings": {"swap"}, "num_key_value_heads": {4},
 		"rms_norm_eps": {0.1}, "layer_norm_eps": {0.1}, "rope_theta": {500}, "use_parallel_residual": {false},
 		"rope_scaling": {
 			object{"type": "linear", "factor": 4}, object{"rope_type": "yarn", "factor": 4},

@@ -163,6 +163,15 @@ type hfConfig struct {
 	HeadsPerLayer []int   `json:"num_attention_heads_per_layer"`
 	MoEScale      float64 `json:"moe_routed_scaling_factor"`
 
+	// Of SmallThinker.
+	PrimaryExperts int   `json:"moe_num_primary_experts"`
+	PrimaryUsed    int   `json:"moe_num_active_primary_experts"`
+	PrimaryFFN     int   `json:"moe_ffn_hidden_size"`
+	PrimarySoftmax bool  `json:"moe_primary_router_apply_softmax"`
+	WindowSize     maybe `json:"sliding_window_size"`
+	WindowLayout   []int `json:"sliding_window_layout"`
+	RopeLayout     []int `json:"rope_layout"`
+
 	// Of Ernie 4.5 and of Ling 2.
 	MoEExperts       int    `json:"moe_num_experts"`
 	MoEUsed          int    `json:"moe_k"`
@@ -425,10 +434,12 @@ func (h *hfConfig) config() (Config, error) {
 		c.NormEps = float32(h.LayerNormEps)
 	}
 	if a.experts != "" {
-		c.Experts, c.Used = h.Experts, cmp.Or(h.Used, h.TopExperts, h.MoEUsed, int(h.MoETopK))
+		c.Experts, c.Used = h.Experts, cmp.Or(h.Used, h.TopExperts, h.MoEUsed, int(h.MoETopK), h.PrimaryUsed)
 		switch {
 		case a.experts == "moe_num_experts":
 			c.Experts = cmp.Or(h.Experts, h.MoEExperts)
+		case a.experts == "moe_num_primary_experts":
+			c.Experts = h.PrimaryExperts
 		case a.experts == "n_routed_experts":
 			c.Experts = h.RoutedExperts
 		case h.LocalExperts > 0 && a.obeys("num_local_experts"):

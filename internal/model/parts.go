@@ -429,7 +429,7 @@ func (b *builder) mlp(i int, name func(part string) string) (m nn.MLP) {
 func (b *builder) experts(i int, name func(part string) string) *nn.Experts {
 	c := b.c
 	x := &nn.Experts{Router: b.linear(name("ffn_gate_inp"), c.Experts, c.Hidden), MLPs: make([]nn.MLP, c.Experts),
-		Used: c.Used, Rule: c.Rule, Scale: unless1(c.ResidualScale)}
+		Used: c.Used, Rule: c.Rule, Scale: unless1(c.ResidualScale), Early: b.arch.early}
 	x.Rule.All = x.Rule.All || b.arch.softmaxAll
 	if b.part(i, "exp_probs_b") != nil && b.w.Has(name("exp_probs_b.bias")) {
 		x.Rule.Bias = b.vector(name("exp_probs_b.bias"), c.Experts)

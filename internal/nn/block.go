@@ -105,6 +105,9 @@ func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
 		e.Release()
 		return
 	}
+	if h := b.Experts; h != nil && h.Early {
+		e.Linear(Source{X: x}, h.route(h.scores(e, x.Rows, m)))
+	}
 	e.Attention(b, layer, f, src, x, m)
 	e.MLP(b, x, m)
 	if b.PerLayer != nil {

@@ -14,6 +14,7 @@ type Experts struct {
 	Used   int    // experts per row
 	Rule   Rule
 	Scale  float32 // of the sum; 0: 1
+	Early  bool    // the router reads the block's input, before attention and without a norm (SmallThinker)
 
 	// The experts read Narrow's results of the router's input, and their sum goes through Widen
 	// (Nemotron 3); nil: neither.
@@ -66,13 +67,14 @@ func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
 	if h.Norm != nil {
 		norm, routerNorm = h.Norm, h.RouterNorm
 	}
-	width := len(h.MLPs)
-	scores := e.Mat(&m.scores, x.Rows, h.Rule.room(width))
-	router := Proj{Linear: &h.Router, Dst: scores.Columns(0, width)}
-	if h.MLPGate == nil {
-		e.Linear(Source{X: x, Norm: routerNorm}, router)
-	} else {
-		e.Linear(Source{X: x, Norm: routerNorm}, router, Proj{Linear: h.MLPGate, Dst: e.Mat(&m.mlpGate, x.Rows, 1)})
+	scores := h.scores(e, x.Rows, m)
+	router := h.route(scores)
+	switch src := (Source{X: x, Norm: routerNorm}); {
+	case h.Early: // the scores are there
+	case h.MLPGate == nil:
+		e.Linear(src, router)
+	default:
+		e.Linear(src, router, Proj{Linear: h.MLPGate, Dst: e.Mat(&m.mlpGate, x.Rows, 1)})
 	}
 	r.reset(h, scores)
 	e.OwnRows(scores.Rows, scores.Cols, (*chooseJob)(r))
@@ -107,6 +109,16 @@ func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
 		out.Linear = h.Widen
 		e.Linear(Source{X: sum.Dst}, out)
 	}
+}
+
+// scores are the router's, with the rule's room.
+func (h *Experts) scores(e *Exec, rows int, m *BlockBuffers) Mat {
+	return e.Mat(&m.scores, rows, h.Rule.room(len(h.MLPs)))
+}
+
+// route is the router's product.
+func (h *Experts) route(scores Mat) Proj {
+	return Proj{Linear: &h.Router, Dst: scores.Columns(0, len(h.MLPs))}
 }
 
 // both is the second half of a layer with an MLP alongside its experts.

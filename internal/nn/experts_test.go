@@ -24,7 +24,7 @@ func randomExperts(t *rapid.T, r *rand.Rand, typ gemm.Type) (b Block, hidden int
 		Scale: rapid.SampledFrom([]float32{0, 0.3}).Draw(t, "scale")}
 	x.Used = rapid.IntRange(1, len(x.MLPs)).Draw(t, "used")
 	x.Router = *randomHead(r, gemm.F32, len(x.MLPs), hidden, bias)
-	act := rapid.SampledFrom([]Activation{None, GELUMul, ClampedMul, SquaredReLU}).Draw(t, "activation")
+	act := rapid.SampledFrom([]Activation{None, GELUMul, ClampedMul, SquaredReLU, ReLUMul}).Draw(t, "activation")
 	width := hidden
 	if rapid.Bool().Draw(t, "narrow") {
 		width = 32

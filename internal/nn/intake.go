@@ -16,6 +16,7 @@ const (
 	GELUMul                // gelu(X) · Up, gelu by its approximation with tanh
 	ClampedMul             // x·σ(1.702·x) · (Up + 1), x and Up within ±7, x from above only (gpt-oss)
 	SquaredReLU            // max(x, 0)²
+	ReLUMul                // max(X, 0) · Up
 	XIELUOf                // of Source.XIELU
 )
 
@@ -26,7 +27,7 @@ type Source struct {
 	At   []int32 // the rows of X to use; nil: all. Not with a Recorder
 	Norm *Norm
 	Act  Activation
-	Up   Mat // for SiLUMul, GELUMul and ClampedMul
+	Up   Mat // for SiLUMul, GELUMul, ClampedMul and ReLUMul
 
 	XIELU *XIELU // for XIELUOf
 
@@ -89,6 +90,11 @@ func (s *Source) Row(i int, scratch []float32) []float32 {
 		for j, v := range x {
 			v = max(v, 0)
 			scratch[j] = v * v
+		}
+	case s.Act == ReLUMul:
+		up := s.Up.Row(i)
+		for j, v := range x {
+			scratch[j] = max(v, 0) * up[j]
 		}
 	case s.Act == XIELUOf:
 		s.XIELU.apply(scratch, x)

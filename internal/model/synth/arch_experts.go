@@ -237,3 +237,32 @@ func lagunaExperts(c *model.Config) {
 	c.Dense = 1
 	c.Rule.Scale = 1.25
 }
+
+var smallthinker = family{
+	arch: "smallthinker", mixed: true,
+	named: []Shape{
+		{Name: "tiny-smallthinker", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 96,
+			Context: 8192, NormEps: 1e-6, RopeBase: 1.5e6, RopeDims: 48, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.SetWindow(4096) // llama.cpp has no other
+				sparse(11, 3)(c)
+				c.Rule = nn.Rule{Sigmoid: true, Norm: true}
+			}},
+		{Name: "tiny-smallthinker-full", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 96,
+			Context: 1024, NormEps: 1e-6, RopeBase: 1.5e6, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: sparse(11, 3)},
+	},
+	small: []Shape{
+		{Name: "smallthinker", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.SetWindow(4)
+				sparse(5, 2)(c)
+				c.Rule = nn.Rule{Sigmoid: true, Norm: true}
+			}},
+	},
+	random: func(d *drawing) {
+		d.window(d.IntN(3) > 0)
+		d.scalePositions()
+		d.experts()
+		sigmoid := d.IntN(2) == 0
+		d.tune(func(c *model.Config) { c.Rule = nn.Rule{Sigmoid: sigmoid, Norm: sigmoid} })
+	},
+}
