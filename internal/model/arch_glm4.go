@@ -70,6 +70,35 @@ var glm4moe = architecture{
 	},
 }
 
+// dots1 is dots.llm1: the same experts, all dimensions of a head rotated.
+var dots1 = architecture{
+	name: "dots1", modelType: "dots1", class: "Dots1ForCausalLM",
+	keys:   rmsAnd(groupedKeys),
+	fields: "n_routed_experts",
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 32, RoutedScale: 1, Groups: 1, TopGroups: 1,
+		ScoringFunc: sigmoid},
+	prefix: layersPrefix, top: llamaTop,
+	layer: slices.Concat([]part{attnNorm, ffnNorm, queryNorm, keyNorm, query, key, value, attnOutput},
+		groupedParts),
+	biases:  map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+	experts: "n_routed_experts",
+
+	implied:   func(c *Config) { c.Rule.Sigmoid = true },
+	readKeys:  func(k *keys, c *Config) { c.readGrouped(k) },
+	writeKeys: func(c *Config, set func(string, any)) { c.writeGrouped(set) },
+	readFields: func(h *hfConfig, c *Config) error {
+		c.Rule.Sigmoid = true
+		if h.ScoringFunc != sigmoid {
+			return fmt.Errorf("scoring_func is %q: want %s", h.ScoringFunc, sigmoid)
+		}
+		return h.readGrouped(c)
+	},
+	writeFields: func(c *Config, m map[string]any) error {
+		m["scoring_func"] = sigmoid
+		return c.writeGroupedFields(m)
+	},
+}
+
 func withHeadNorms(c *Config, _ int) bool { return c.HeadNorms }
 
 // groupedKeys are the keys of grouped experts after dense first layers, alongside a shared one that all rows use.

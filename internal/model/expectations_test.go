@@ -181,6 +181,11 @@ var unusual = map[string]expectations{
 		tensors: topTensors + routerBiases, own: "block_sparse_moe.primary_router.weight",
 		foreign: rmsFields + "intermediate_size use_sliding_window",
 	},
+	"dots1": {
+		obeyedKeys: groupKeys + "expert_shared_count leading_dense_block_count", own: "mlp.gate.weight",
+		queryBias: "attention_bias", outputBias: "attention_bias",
+		tensors: untiedTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+	},
 	"minimax-m2": {
 		obeyedKeys: expertKeys + "expert_gating_func", looseKeys: "feed_forward_length",
 		tensors: untiedTensors + routerBiases, own: "block_sparse_moe.gate.weight",

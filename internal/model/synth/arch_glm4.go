@@ -57,3 +57,38 @@ var glm4MoE = family{
 		d.groups()
 	},
 }
+
+var dots1 = family{
+	arch: "dots1",
+	named: []Shape{
+		{Name: "tiny-dots1", Vocab: 416, Hidden: 160, Layers: 4, Heads: 4, KVHeads: 4, HeadDim: 48, FFN: 416,
+			Context: 1024, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.Experts = 8
+				c.Used = 3
+				c.ExpertFFN = 64
+				c.SharedFFN = 128
+				c.Dense = 1
+				c.Rule.Norm = true
+				c.Rule.Scale = 2.5
+			}},
+	},
+	small: []Shape{
+		{Name: "dots1", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.Experts = 6
+				c.Used = 2
+				c.ExpertFFN = 40
+				c.SharedFFN = 40
+				c.Dense = 1
+				c.Rule.Scale = 2.5
+				c.Rule.Groups = 3
+				c.Rule.Chosen = 2
+			}},
+	},
+	random: func(d *drawing) {
+		d.s.Biases = d.IntN(2) == 0
+		d.scalePositions()
+		d.groups()
+		d.tune(func(c *model.Config) { c.HeadNorms = false })
+	},
+}
