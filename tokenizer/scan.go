@@ -120,6 +120,54 @@ func cl100k(digits int, word, tail class) scanner {
 	}
 }
 
+// K-EXAONE's, whose words go on over single spaces:
+//
+//	(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}
+//	| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+
+func scanExaoneMoE(s string) int {
+	if n := contraction(s, true); n > 0 {
+		return n
+	}
+	c, n := at(s, 0)
+	if c&number != 0 {
+		return n
+	}
+	i := 0
+	if c&(letter|newline) == 0 {
+		i = n
+	}
+	if end := phrase(s, i); end > i {
+		return end
+	}
+	i = 0
+	if s[0] == ' ' {
+		i = 1
+	}
+	if c, n := at(s, i); n > 0 && c&(space|letter|number) == 0 {
+		i = runNot(s, i+n, space|letter|number)
+		if c, n := at(s, i); c&newline != 0 {
+			i += n
+		}
+		return i
+	}
+	return scanSpace(s, true)
+}
+
+// phrase matches letters with their marks from i on, and single spaces between them.
+func phrase(s string, i int) int {
+	for next := i; ; {
+		c, n := at(s, next)
+		if c&letter == 0 {
+			return i
+		}
+		i = run(s, next+n, mark)
+		next = i
+		if next < len(s) && s[next] == ' ' {
+			next++
+		}
+	}
+}
+
 // digitGroup matches the rest of \p{N}{1,most} after a first number of n bytes.
 func digitGroup(s string, n, most int) int {
 	for ; most > 1; most-- {

@@ -88,15 +88,20 @@ var dots1 = architecture{
 	writeKeys: func(c *Config, set func(string, any)) { c.writeGrouped(set) },
 	readFields: func(h *hfConfig, c *Config) error {
 		c.Rule.Sigmoid = true
-		if h.ScoringFunc != sigmoid {
-			return fmt.Errorf("scoring_func is %q: want %s", h.ScoringFunc, sigmoid)
-		}
-		return h.readGrouped(c)
+		return errors.Join(h.wantSigmoid(), h.readGrouped(c))
 	},
 	writeFields: func(c *Config, m map[string]any) error {
 		m["scoring_func"] = sigmoid
 		return c.writeGroupedFields(m)
 	},
+}
+
+// wantSigmoid refuses scores of experts that are not σ.
+func (h *hfConfig) wantSigmoid() error {
+	if h.ScoringFunc != sigmoid {
+		return fmt.Errorf("scoring_func is %q: want %s", h.ScoringFunc, sigmoid)
+	}
+	return nil
 }
 
 func withHeadNorms(c *Config, _ int) bool { return c.HeadNorms }

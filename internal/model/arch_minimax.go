@@ -32,10 +32,7 @@ var minimaxM2 = architecture{
 	},
 	readFields: func(h *hfConfig, c *Config) error {
 		c.Rule.Sigmoid, c.Rule.Norm = true, true
-		if h.ScoringFunc != sigmoid {
-			return fmt.Errorf("scoring_func is %q: want %s", h.ScoringFunc, sigmoid)
-		}
-		return nil
+		return h.wantSigmoid()
 	},
 	writeFields: func(c *Config, m map[string]any) error {
 		m["rotary_dim"], m["scoring_func"] = c.Rope.Dims, sigmoid

@@ -186,6 +186,12 @@ var unusual = map[string]expectations{
 		queryBias: "attention_bias", outputBias: "attention_bias",
 		tensors: untiedTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
 	},
+	"exaone-moe": {
+		obeyedKeys: groupKeys + windowKeys + "expert_shared_count expert_shared_feed_forward_length leading_dense_block_count",
+		looseKeys:  "expert_shared_count", // the other key says it too
+		own:        "mlp.gate.weight", window: true, foreign: rmsFields + "use_sliding_window",
+		tensors: untiedTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+	},
 	"minimax-m2": {
 		obeyedKeys: expertKeys + "expert_gating_func", looseKeys: "feed_forward_length",
 		tensors: untiedTensors + routerBiases, own: "block_sparse_moe.gate.weight",

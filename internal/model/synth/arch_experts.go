@@ -266,3 +266,40 @@ var smallthinker = family{
 		d.tune(func(c *model.Config) { c.Rule = nn.Rule{Sigmoid: sigmoid, Norm: sigmoid} })
 	},
 }
+
+var exaoneMoE = family{
+	arch: "exaone-moe", mixed: true,
+	named: []Shape{
+		{Name: "tiny-exaone-moe", Vocab: 416, Hidden: 160, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.SetWindow(70)
+				c.Experts = 8
+				c.Used = 3
+				c.ExpertFFN = 64
+				c.SharedFFN = 64
+				c.Dense = 1
+				c.Rule.Norm = true
+				c.Rule.Scale = 2.5
+			}},
+	},
+	small: []Shape{
+		{Name: "exaone-moe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
+				windowFirst(c)
+				c.Experts = 6
+				c.Used = 2
+				c.ExpertFFN = 40
+				c.SharedFFN = 40
+				c.Dense = 1
+				c.Rule.Scale = 2.5
+				c.Rule.Groups = 3
+				c.Rule.Chosen = 2
+			}},
+	},
+	random: func(d *drawing) {
+		d.window(d.IntN(3) > 0)
+		d.scalePositions()
+		d.groups()
+		d.tune(func(c *model.Config) { c.HeadNorms = false })
+	},
+}

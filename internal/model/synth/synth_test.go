@@ -206,6 +206,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-smallthinker":           "00a9cf5c8de4c3fa",
 		"tiny-smallthinker-full":      "23496051059c895e",
 		"tiny-dots1":                  "925e6d68c4f99145",
+		"tiny-exaone-moe":             "99ba9cd64b0d3c39",
 		"tiny-cohere2":                "26157ee57e20164a",
 		"tiny-arcee":                  "3244c1295e84a945",
 		"tiny-deepseek2":              "378c5212b6c00b14",

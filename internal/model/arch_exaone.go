@@ -1,0 +1,45 @@
+package model
+
+import (
+	"errors"
+	"slices"
+)
+
+// exaoneMoE is K-EXAONE: norms before attention and experts, which are chosen by σ and a bias, after dense
+// first layers. Where some layers have windows, only these rotate positions in.
+var exaoneMoE = architecture{
+	name: "exaone-moe", modelType: "exaone_moe", class: "ExaoneMoeForCausalLM",
+	keys: rmsAnd(groupedKeys + " expert_shared_feed_forward_length " + windowPattern), fields: exaone4.fields,
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 32, Window: 4096, WindowPattern: 4, Experts: 64,
+		Used: 8, ExpertFFN: 1024, NumSharedExperts: 1, FirstDense: 1, NormTopK: true, RoutedScale: 2.5, Groups: 1,
+		TopGroups: 1, ScoringFunc: sigmoid},
+	prefix: layersPrefix, top: llamaTop,
+	layer: slices.Concat([]part{attnNorm, query, key, value, queryNorm, keyNorm, attnOutput, ffnNorm},
+		grouped(part{folder: "mlp.e_score_correction_bias", when: isSparse})),
+	window: 4, listed: true, factored: true, experts: "num_experts",
+
+	implied: func(c *Config) { c.Rule.Sigmoid = true },
+	local:   exaone4.local,
+	readKeys: func(k *keys, c *Config) {
+		c.readGrouped(k)
+		c.SharedFFN = k.int("expert_shared_feed_forward_length", c.SharedFFN)
+		c.checkGrouped(k, "expert_shared_feed_forward_length")
+		c.rotateLocal()
+	},
+	writeKeys: func(c *Config, set func(string, any)) {
+		c.writeGrouped(set)
+		set("expert_shared_feed_forward_length", uint32(c.SharedFFN))
+		exaone4.writeKeys(c, set)
+	},
+	readFields: func(h *hfConfig, c *Config) error {
+		c.Rule.Sigmoid = true
+		h.SharedExperts = h.NumSharedExperts
+		return errors.Join(h.wantSigmoid(), h.readGrouped(c), h.readMLPTypes(c), exaone4.readFields(h, c))
+	},
+	writeFields: func(c *Config, m map[string]any) error {
+		err := errors.Join(exaone4.writeFields(c, m), c.writeGroupedFields(m))
+		m["num_shared_experts"], m["scoring_func"] = m["n_shared_experts"], sigmoid
+		delete(m, "n_shared_experts")
+		return err
+	},
+}
