@@ -2,8 +2,10 @@ package convert
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
@@ -124,6 +127,51 @@ func TestLayersAheadLeftOut(t *testing.T) {
 	maps.DeleteFunc(want.shapes, func(name string, _ []int) bool { return strings.HasPrefix(name, "mtp.") })
 	if d := cmp.Diff(want.shapes, got.shapes); d != "" || got.layers != want.layers || got.behind != 0 || want.behind != 1 {
 		t.Errorf("%d layers and %d behind, want %d and 0 (of %d); %s", got.layers, got.behind, want.layers, want.behind, d)
+	}
+}
+
+// So are K-EXAONE's, whose windows the drafter does not run.
+func TestLayersAheadOfOthersLeftOut(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	plain, folder := filepath.Join(dir, "plain"), filepath.Join(dir, "hf")
+	path := filepath.Join(dir, "made.gguf")
+	s := shape(t, "tiny-exaone-moe")
+	if err := synth.WriteHF(ctx, plain, s, synth.Options{Type: tensor.F32, Seed: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(folder, os.DirFS(plain)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := safetensors.OpenFolder(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := safetensors.NewWriter()
+	for _, info := range f.Tensors {
+		x, _ := f.Tensor(info.Name)
+		w.AddTensor(x)
+	}
+	values := make([]float32, 2*s.Hidden*s.Hidden)
+	fuse, err := tensor.FromFloat32s("mtp.fc.weight", tensor.F32, []int{s.Hidden, 2 * s.Hidden}, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.AddTensor(fuse)
+	data, err := os.ReadFile(filepath.Join(folder, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = append([]byte(`{"num_nextn_predict_layers": 1, `), data[1:]...)
+	if err := errors.Join(w.WriteFile(filepath.Join(folder, "model.safetensors")),
+		os.WriteFile(filepath.Join(folder, "config.json"), data, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ToGGUF(ctx, folder, path, Options{Type: Keep}); err != nil {
+		t.Fatal(err)
+	}
+	if got := ggufNumbers(t, path); got.behind != 0 || got.layers != s.Layers {
+		t.Errorf("%d layers and %d behind, want %d and 0", got.layers, got.behind, s.Layers)
 	}
 }
 

@@ -41,9 +41,9 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	written := config
-	if slices.ContainsFunc(f.Tensors, func(t safetensors.Info) bool { return c.InFoldersAlone(t.Name) }) {
+	if slices.ContainsFunc(f.Tensors, func(t safetensors.Info) bool { return c.DropsAhead(t.Name) }) {
 		written.Ahead = 0
-		notes = append(notes, "the layers that draft (mtp.*) are left out: GGUF files of this architecture have none, and the folder drafts with them")
+		notes = append(notes, "the layers that draft (mtp.*) are left out: grove writes none for this architecture, and drafts with the folder's if it can")
 	}
 	written.SetGGUF(w, c.Arch, modelName(dir), main)
 	if err := setCard(w, dir); err != nil {
@@ -173,7 +173,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 	}
 	for _, t := range f.Tensors {
 		if !used[t.Name] && !model.Follows(t.Name) && !c.Spare(t.Name) && !c.OfActivation(t.Name) &&
-			!c.InFoldersAlone(t.Name) {
+			!c.DropsAhead(t.Name) {
 			return nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}

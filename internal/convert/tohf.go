@@ -308,7 +308,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		w.AddTensor(t)
 	}
 	for _, t := range f.Tensors {
-		if !used[t.Name] && !c.Spare(t.Name) {
+		if !used[t.Name] && !c.Spare(t.Name) && !c.DropsAhead(t.Name) {
 			return 0, nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}

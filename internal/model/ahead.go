@@ -172,8 +172,8 @@ func (c *Config) Behind() Config {
 	return b
 }
 
-// InFoldersAlone reports whether a folder's tensor belongs to a layer after the model's that GGUF files do not have.
-func (c *Config) InFoldersAlone(name string) bool { return c.arch().aheadTwo && c.ahead(name) }
+// DropsAhead reports whether a tensor belongs to a layer after the model's that conversions leave out.
+func (c *Config) DropsAhead(name string) bool { return !c.arch().alike && c.ahead(name) }
 
 // OneAhead reports whether c's layers amount to one layer after a model's.
 func (c *Config) OneAhead() bool { return c.Layers == 1 || c.Layers == 2 && c.arch().aheadTwo }
@@ -186,13 +186,15 @@ func (c *Config) LayerParts() (list []Part) {
 	return list
 }
 
-// ahead reports whether a folder's tensor belongs to a layer after the model's.
+// ahead reports whether a tensor of a folder or GGUF file belongs to a layer after the model's.
 func (c *Config) ahead(name string) bool {
 	if c.Ahead == 0 {
 		return false
 	}
 	if rest, ok := strings.CutPrefix(name, layersPrefix); ok { // GLM numbers them on from the model's
-		layer, _ := layerPart("blk." + rest)
+		name = "blk." + rest
+	}
+	if layer, _ := layerPart(name); layer >= 0 {
 		return layer >= c.Layers && layer < c.Layers+c.Ahead
 	}
 	return strings.HasPrefix(name, QwenAhead.Start) || strings.HasPrefix(name, "model.mtp_layers.")
