@@ -44,8 +44,8 @@ func Without(b *nn.Block) string {
 		return "attention with gates"
 	case b.Out.W == nil || b.MLP.Up.W == nil:
 		return "layers of attention or an MLP alone"
-	case b.PerLayer != nil || b.OutScale != 0:
-		return "layers that scale what they put out, or read a table of their own"
+	case b.PerLayer != nil || b.OutScale != 0 || b.OutNorm != nil:
+		return "layers that scale or normalise what they put out, or read a table of their own"
 	case b.MLP.Act != nn.None:
 		return "MLPs with an activation other than SiLU with a gate and GELU without"
 	}

@@ -107,7 +107,7 @@ var architectures []*architecture
 
 func init() { // not an initialiser, since some look themselves up
 	architectures = []*architecture{
-		&llama, &mistral, &mixtral, &mistral3, &qwen2, &mimo, &qwen3, &qwen3moe, &smollm3, &granite,
+		&llama, &mistral, &mixtral, &mistral3, &nanbeige, &qwen2, &mimo, &qwen3, &qwen3moe, &smollm3, &granite,
 		&graniteHybrid, &graniteHybridMoE, &granite4, &nemotronH, &nemotronHMoE, &falconH1,
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &ernie45moe, &bailing2, &afmoe,
@@ -189,16 +189,18 @@ var modelKeys = ggufkeys.Rules{
 var folderRules = ggufkeys.Rules{Neutral: neutral(map[string][]any{
 	`add_cross_attention alibi conv_bias is_encoder_decoder mamba_proj_bias moe_apply_router_weight_on_input
 		moe_enable_secondary_experts projectors_bias rope_interleaved
-		use_bidirectional_attention`: {false},
-	"attention_multiplier compression_config mamba_dt_limit pruned_heads sparse_config":                      {},
+		use_bidirectional_attention enable_double_loop_split enable_hyper_connection enable_mhc enable_depth_attention
+		loop_share_kv ngram_insert_all_layers`: {false},
+	`attention_multiplier compression_config mamba_dt_limit pruned_heads sparse_config emb_neighbor_num
+		insert_ngram_layer_idx loop_loss_weights loop_middle_layers`: {},
 	"attn_logit_softcapping clip_qkv final_logit_softcapping moe_router_logit_softcapping num_local_experts": {0},
 	"embedding_multiplier moe_layer_freq logit_scale logits_scaling residual_multiplier":                     {1},
 	"is_causal moe_enable_early_router rope_interleave":                                                      {true},
-	"mamba_hidden_act": {"silu"},
-	"mlp_hidden_act":   {"relu2"},
-	"num_experts":      {0, 1},
-	"swiglu_alpha":     {1.702},
-	"swiglu_limit":     {7},
+	"mamba_hidden_act":      {"silu"},
+	"mlp_hidden_act":        {"relu2"},
+	"num_experts num_loops": {0, 1},
+	"swiglu_alpha":          {1.702},
+	"swiglu_limit":          {7},
 })}
 
 // neutral maps each name to its values; together has names with the same values in one key.

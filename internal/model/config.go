@@ -15,9 +15,9 @@ type Config struct {
 	Name    string // the name that the file gives itself; may be empty
 	Vocab   int    // rows of the embedding
 	Hidden  int    // width of the residual stream
-	Layers  int
-	Heads   int // query heads
-	KVHeads int // key/value heads; divides Heads
+	Layers  int    // those that files repeat (Loops) included
+	Heads   int    // query heads
+	KVHeads int    // key/value heads; divides Heads
 	HeadDim int
 	FFN     int // width of the MLP, or of an expert
 	Context int // tokens the model was made for
@@ -55,6 +55,11 @@ type Config struct {
 	// their MLPs are twice as wide.
 	Sharing     int
 	WideSharing bool
+
+	// Loops is how often rows pass the layers that files have, each time with keys and values of their own; 0: once.
+	// Unnormed says that the model's last norm is not applied between two loops.
+	Loops    int
+	Unnormed bool
 
 	Latent LatentConfig // of multi-head latent attention
 	// Borrows says that no layer has keys and values of its own: the layers belong to a head, and
@@ -179,6 +184,8 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Experts < 0 || c.Experts > maxExperts || c.Used < min(c.Experts, 1) || c.Used > c.Experts:
 		return fmt.Errorf("%d of %d experts are used: want at least 1, of at most %d", c.Used, c.Experts, maxExperts)
+	case c.Loops < 0 || c.Layers%max(c.Loops, 1) != 0:
+		return fmt.Errorf("%d layers in %d loops: want as many layers in each", c.Layers, c.Loops)
 	case c.Heads%c.KVHeads != 0:
 		return fmt.Errorf("%d heads do not share %d key/value heads evenly", c.Heads, c.KVHeads)
 	case c.Rope.Dims%2 != 0:

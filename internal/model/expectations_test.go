@@ -58,6 +58,8 @@ var usual = expectations{
 var unusual = map[string]expectations{
 	"llama": {queryBias: "attention_bias", outputBias: "attention_bias", downBias: "mlp_bias", foreign: rmsFields +
 		"use_sliding_window"},
+	"nanbeige": {queryBias: "attention_bias", outputBias: "attention_bias", downBias: "mlp_bias",
+		obeyedKeys: "num_loops skip_loop_final_norm"},
 	"mistral3": {window: true, foreign: rmsFields + "use_sliding_window"},
 	"qwen2":    {queryBias: "-", tensors: topTensors + outputBias + mlpBiases},
 	"qwen3": {queryBias: "attention_bias", outputBias: "attention_bias",

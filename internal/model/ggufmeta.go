@@ -23,7 +23,7 @@ func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 		key string
 		v   int
 	}{{"vocab_size", c.Vocab}, {"context_length", c.Context}, {"embedding_length", c.Hidden},
-		{"block_count", c.Layers + c.Ahead},
+		{"block_count", c.stored() + c.Ahead},
 		{"feed_forward_length", c.FFN}, {"attention.head_count", c.Heads}, {"rope.dimension_count", c.Rope.Dims}} {
 		set(k.key, uint32(k.v))
 	}

@@ -67,6 +67,10 @@ type hfConfig struct {
 	ScaleDepth float64 `json:"scale_depth"`
 	BaseHidden int     `json:"dim_model_base"`
 
+	// Of Nanbeige.
+	Loops    int  `json:"num_loops"`
+	Unnormed bool `json:"skip_loop_final_norm"`
+
 	// Of gated DeltaNet.
 	OutputGate        bool `json:"attn_output_gate"`
 	LinearKernel      int  `json:"linear_conv_kernel_dim"`

@@ -31,7 +31,7 @@ func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 	m := map[string]any{
 		"torch_dtype":             map[tensor.Type]string{tensor.F32: "float32", tensor.F16: "float16", tensor.BF16: "bfloat16"}[typ],
 		"hidden_size":             c.Hidden,
-		"num_hidden_layers":       c.Layers,
+		"num_hidden_layers":       c.stored(),
 		"num_attention_heads":     c.Heads,
 		"num_key_value_heads":     c.KVHeads,
 		"intermediate_size":       c.FFN,

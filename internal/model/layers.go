@@ -7,6 +7,9 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
+// stored returns how many layers files have.
+func (c *Config) stored() int { return c.Layers / max(c.Loops, 1) }
+
 // headDim returns the dimensions of a layer's heads.
 func (c *Config) headDim(layer int) int {
 	if c.LocalHeadDim > 0 && c.windowed(layer) {
@@ -82,7 +85,7 @@ func (c *Config) expertFFN() int {
 // uneven reports whether layers differ in more than windows and rotation.
 func (c *Config) uneven() bool {
 	return c.LocalHeadDim > 0 || c.LocalHeads > 0 || c.LocalKVHeads > 0 || c.Sharing > 0 || c.PerLayer > 0 ||
-		c.Dense > 0 || c.ExpertFFN > 0 || c.SharedFFN > 0 || c.KeyValues || c.Bare != nil
+		c.Dense > 0 || c.ExpertFFN > 0 || c.SharedFFN > 0 || c.KeyValues || c.Bare != nil || c.Loops > 1
 }
 
 // sources returns the layer whose keys and values each layer reads; nil: its own.

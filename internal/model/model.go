@@ -23,6 +23,7 @@ type Model struct {
 func (m *Model) Shallow(layers int, w Weights) (*Model, error) {
 	s := &Model{Network: m.Network, Tokenizer: m.Tokenizer, limit: m.limit, pool: m.pool, guest: true}
 	s.Config.Layers, s.Config.Ahead = layers, 0
+	s.Config.Loops = 0
 	var err error
 	if s.Blocks, err = NewBlocks(&s.Config, w); err != nil {
 		return nil, err

@@ -181,8 +181,16 @@ func (b *builder) perLayer() *nn.PerLayerTable {
 }
 
 func (b *builder) blocks() (blocks []nn.Block) {
-	for i := 0; i < b.c.Layers && b.err == nil; i++ {
+	stored := b.c.stored()
+	for i := 0; i < stored && b.err == nil; i++ {
 		blocks = append(blocks, b.block(i))
+	}
+	for i := stored; i < b.c.Layers && b.err == nil; i++ {
+		blocks = append(blocks, blocks[i-stored])
+	}
+	for i := stored; i < len(blocks) && !b.c.Unnormed; i += stored {
+		norm := b.norm(b.arch.named("output_norm"), b.c.Hidden)
+		blocks[i-1].OutNorm = &norm
 	}
 	return blocks
 }

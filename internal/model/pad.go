@@ -40,7 +40,7 @@ func (c *Config) Parameters() int64 {
 
 // layersParameters returns the parameters of all layers, if feed-forward halves had width ffn.
 func (c *Config) layersParameters(ffn int) (n int64) {
-	for i := range c.Layers {
+	for i := range c.stored() {
 		n += c.layerParameters(ffn, i)
 	}
 	return n

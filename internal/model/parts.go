@@ -136,7 +136,7 @@ func (c *Config) Parts() (list []Part) {
 			list = append(list, c.part(a, p, 0, "", ""))
 		}
 	}
-	for i := range c.Layers {
+	for i := range c.stored() {
 		list = append(list, c.layerParts(a, i, fmt.Sprintf("blk.%d.", i), fmt.Sprintf("%s%d.", a.prefix, i))...)
 	}
 	for i := range c.Ahead {

@@ -48,6 +48,7 @@ type Block struct {
 	Experts           *Experts           // in place of MLP, or alongside it if there is one; nil: none
 	PerLayer          *PerLayer          // after the MLP; nil: none
 	OutScale          float32            // multiplies the block's output; 0: 1
+	OutNorm           *Norm              // of the block's output; nil: none
 	Parallel          bool               // attention and MLP both read the block's input (GPT-NeoX) instead of one following the other
 }
 
@@ -115,6 +116,9 @@ func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
 	}
 	if b.OutScale != 0 {
 		e.scale(x, b.OutScale)
+	}
+	if b.OutNorm != nil {
+		e.Normalise(b.OutNorm, x, x)
 	}
 	e.Release()
 }

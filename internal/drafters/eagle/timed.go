@@ -15,7 +15,7 @@ import (
 func timed(target model.Config, w model.Weights, pool *par.Pool) (*headfile.Timed, error) {
 	c := Config{Config: target, Version: 3, Taps: []int{2, target.Layers / 2, target.Layers - 3}, DraftVocab: target.Vocab,
 		TargetLayers: target.Layers}
-	c.Layers = 1
+	c.Layers, c.Loops = 1, 0
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}

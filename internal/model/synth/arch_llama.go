@@ -49,3 +49,27 @@ var llama = family{
 		}
 	},
 }
+
+var nanbeige = family{
+	arch: "nanbeige", pairs: true,
+	named: []Shape{
+		{Name: "tiny-nanbeige", Vocab: 416, Hidden: 192, Layers: 2, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 1e5, RopeDims: 48, Tokens: SPM, Tune: looped(2, false)},
+	},
+	small: []Shape{
+		{Name: "nanbeige", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: SPM, Tune: looped(2, false)},
+	},
+	random: func(d *drawing) {
+		d.scalePositions()
+		d.tune(looped(1+d.IntN(3), d.IntN(4) == 0))
+	},
+}
+
+// looped has rows pass the layers several times.
+func looped(times int, unnormed bool) func(c *model.Config) {
+	return func(c *model.Config) {
+		c.Layers *= times
+		c.Loops, c.Unnormed = times, unnormed
+	}
+}

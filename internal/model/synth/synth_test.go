@@ -216,6 +216,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-qwen3next":              "6c732868eded9768",
 		"tiny-minicpm":                "71b73f1c7e5c40d6",
 		"tiny-apertus":                "2631b8c6160c6321",
+		"tiny-nanbeige":               "f1815639612f95c0",
 	}
 	for _, s := range tiny() {
 		f := exact(t, s)

@@ -90,6 +90,34 @@ def falcon(folder, c):
     return work / "hf"
 
 
+class Normed(torch.nn.Module):
+    """A layer with a norm of its output."""
+
+    def __init__(self, layer, norm):
+        super().__init__()
+        self.layer, self.norm = layer, norm
+
+    def forward(self, x, **named):
+        return self.norm(self.layer(x, **named))
+
+
+def nanbeige(folder, c):
+    """Returns a folder of Nanbeige 4.2, which transformers has no class for, as one of Llama, whose layers loop repeats."""
+    work = pathlib.Path(tempfile.mkdtemp())
+    shutil.copytree(folder, work / "hf")
+    c.update(model_type="llama", architectures=["LlamaForCausalLM"])
+    json.dump(c, open(work / "hf/config.json", "w"))
+    return work / "hf"
+
+
+def loop(model, times):
+    """Has the rows of a Llama pass its layers several times, and the last norm after each time."""
+    layers = list(model.model.layers)
+    once = layers[:-1] + [Normed(layers[-1], model.model.norm)]
+    model.model.layers = torch.nn.ModuleList(once * (times - 1) + layers)
+    model.config.num_hidden_layers *= times
+
+
 FIXES = {"arcee": arcee, "cohere2": lambda c: c.update(rotary_pct=1.0), "hunyuan-dense": hunyuan}
 
 
@@ -137,11 +165,15 @@ def main(name, seed, folder, file):
         folder = granite(folder, fields)
     if fields["model_type"] == "bailing_moe":
         folder = ling(folder, fields)
+    if fields["model_type"] == "nanbeige":
+        folder = nanbeige(folder, fields)
     if fields["model_type"] == "falcon_h1":
         folder = source = falcon(folder, fields)
     config = AutoConfig.from_pretrained(folder)
     config.pad_token_id = None  # defaults may lie beyond the vocabulary
     model = AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="eager").eval()
+    if "num_loops" in fields:
+        loop(model, fields["num_loops"])
     rng = random.Random(name)
     ids = [rng.randrange(3, config.vocab_size) for _ in range(TOKENS)]
     with torch.no_grad():
