@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -64,6 +65,57 @@ var qwen3moe = architecture{
 		return nil
 	},
 }
+
+// mellum is JetBrains' Mellum 2: Qwen 3 with experts, and a window in three of four layers, which do not scale
+// positions. llama.cpp rotates them with the base of the others.
+var mellum = func() architecture {
+	a := qwen3moe
+	a.name = "mellum"
+	a.modelType, a.class = "mellum", "MellumForCausalLM"
+	a.images = ""
+	a.keys = rmsAnd(expertKeys + " expert_feed_forward_length rope.freq_base_swa " + windowPattern)
+	a.fields += " rope_local_base_freq" // only in rope_parameters
+	a.defaults.Experts, a.defaults.ExpertFFN = 64, 896
+	a.defaults.NormTopK = true
+	a.defaults.HeadDim, a.defaults.Window = 128, 1024
+	a.defaults.defaultTheta = 5e5
+	a.window, a.local = 4, olmo2.local
+	a.readKeys = func(k *keys, c *Config) {
+		qwen3moe.readKeys(k, c)
+		olmo2.readKeys(k, c)
+	}
+	a.writeKeys = func(c *Config, set func(string, any)) {
+		qwen3moe.writeKeys(c, set)
+		olmo2.writeKeys(c, set)
+		if c.Window > 0 {
+			set(windowPattern, c.Windowed)
+		}
+	}
+	a.readFields = func(h *hfConfig, c *Config) error {
+		c.setLocalRope(cmp.Or(h.LocalTheta, c.Rope.Base))
+		if i := slices.IndexFunc(h.MLPTypes, func(kind string) bool { return kind != "sparse" }); i >= 0 {
+			return fmt.Errorf("mlp_layer_types has %q: want sparse, experts in all layers", h.MLPTypes[i])
+		}
+		return qwen3moe.readFields(h, c)
+	}
+	a.writeFields = func(c *Config, m map[string]any) error {
+		whole, ok := m["rope_scaling"].(map[string]any)
+		if !ok {
+			whole = map[string]any{"rope_type": "default"}
+		}
+		whole["rope_theta"] = m["rope_theta"]
+		delete(m, "rope_scaling")
+		delete(m, "rope_theta")
+		ropes := map[string]any{"full_attention": whole}
+		if c.LocalRope != nil {
+			ropes["sliding_attention"] = map[string]any{"rope_type": "default", "rope_theta": decimal(c.LocalRope.Base)}
+		}
+		m["rope_parameters"] = ropes
+		return qwen3moe.writeFields(c, m)
+	}
+	a.check = olmoCheck
+	return a
+}()
 
 // granitemoe is Granite 3 with experts.
 var granitemoe = architecture{

@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"errors"
+	"fmt"
 )
 
 // olmo2 is OLMo 2, and OLMo 3 in GGUF files: norms after attention and MLP instead of before, and
@@ -66,7 +67,7 @@ func olmoLocal(c *Config) { c.setLocalRope(c.Rope.Base) }
 
 func olmoCheck(c *Config) error {
 	if c.Tied {
-		return errors.New("GGUF files of olmo2 have an output matrix separate from the embedding")
+		return fmt.Errorf("GGUF files of %s have an output matrix separate from the embedding", c.Arch)
 	}
 	return nil
 }

@@ -92,6 +92,12 @@ var unusual = map[string]expectations{
 		tensors: topTensors + routerBiases, own: "mlp.gate.weight", foreign: rmsFields + "intermediate_size",
 		queryBias: "attention_bias", outputBias: "attention_bias",
 	},
+	"mellum": {
+		obeyedKeys: windowKeys + expertKeys, looseKeys: "feed_forward_length", window: true,
+		tensors: untiedTensors + routerBiases, own: "mlp.gate.weight",
+		foreign:   rmsFields + "intermediate_size use_sliding_window",
+		queryBias: "attention_bias", outputBias: "attention_bias",
+	},
 	"granitemoe": {
 		obeyedKeys: expertKeys + "rope.scaling.finetuned", tensors: topTensors + routerBiases,
 		queryBias: "attention_bias", outputBias: "attention_bias",

@@ -23,6 +23,34 @@ var qwen3MoE = family{
 	},
 }
 
+var mellum = family{
+	arch: "mellum", mixed: true,
+	named: []Shape{
+		{Name: "tiny-mellum", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 96,
+			Context: 1024, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 48, Tokens: GPT2, Tune: func(c *model.Config) {
+				c.Experts, c.Used = 11, 3
+				c.Rope.Scale = 2
+				c.Rope.Original = 64
+				c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
+				c.SetWindow(70)
+				c.Windowed = []bool{true, true, false}
+				c.LocalRope.Base = 1e4
+			}},
+	},
+	small: []Shape{
+		{Name: "mellum", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.Experts, c.Used = 5, 2
+				windowFirst(c)
+			}},
+	},
+	random: func(d *drawing) {
+		d.scalePositions()
+		d.experts()
+		d.window(d.IntN(4) > 0)
+	},
+}
+
 var olmoe = family{
 	arch: "olmoe",
 	named: []Shape{
