@@ -3,6 +3,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -24,6 +25,28 @@ var seedOSS = architecture{
 		"attention_bias":     "attn_q attn_k attn_v",
 		"attention_out_bias": "attn_output",
 		"mlp_bias":           "ffn_gate ffn_up ffn_down",
+	},
+}
+
+// maincoder is Maincoder: queries and keys are normalised after rotation.
+var maincoder = architecture{
+	name: "maincoder", modelType: "maincoder", class: "MaincoderForCausalLM",
+	keys:     rmsKeys,
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, Tied: true, HeadNorms: true, hfRopes: hfRopes{defaultTheta: 1e6}},
+	prefix:   layersPrefix, top: llamaTop,
+	layer: []part{
+		attnNorm, query, queryNorm, key, keyNorm, value, attnOutput, ffnNorm,
+		{name: "ffn_gate", folder: "feed_forward.gate_proj", out: inner, in: hidden},
+		{name: "ffn_up", folder: "feed_forward.up_proj", out: inner, in: hidden},
+		{name: "ffn_down", folder: "feed_forward.down_proj", out: hidden, in: inner},
+	},
+	neighbours: true, interleaved: true, normLast: true,
+
+	readFields: func(h *hfConfig, _ *Config) error {
+		if !h.HeadNorms {
+			return errors.New("use_qk_norm is false: want true, as GGUF files of maincoder have these norms")
+		}
+		return nil
 	},
 }
 

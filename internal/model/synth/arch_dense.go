@@ -33,6 +33,19 @@ var hunyuan = family{
 	random: (*drawing).scalePositions,
 }
 
+var maincoder = family{
+	arch: "maincoder",
+	named: []Shape{
+		{Name: "tiny-maincoder", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: Qwen2},
+	},
+	small: []Shape{
+		{Name: "maincoder", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: Qwen2},
+	},
+	random: (*drawing).scalePositions,
+}
+
 var ernie45 = family{
 	arch: "ernie4_5",
 	named: []Shape{
