@@ -183,7 +183,7 @@ func readLatentFields(h *hfConfig, c *Config) error {
 		err = fmt.Errorf("scoring_func is %q: %s models run here use %q", h.ScoringFunc, h.ModelType, a.defaults.ScoringFunc)
 	case h.TopKMethod != a.defaults.TopKMethod && !(c.Rule.All && h.TopKMethod == "group_limited_greedy"):
 		err = fmt.Errorf("topk_method is %q: %s models run here use %q", h.TopKMethod, h.ModelType, a.defaults.TopKMethod)
-	case c.Rule.All && c.Rule.Norm:
+	case c.Rule.All && c.Rule.Norm && !a.defaults.NormTopK:
 		err = fmt.Errorf("norm_topk_prob is true: %s models run here have false", h.ModelType)
 	}
 	return err
@@ -222,7 +222,7 @@ func writeLatentFields(c *Config, m map[string]any) error {
 	if scaling != nil {
 		m["rope_scaling"] = scaling
 	}
-	if c.Rule.All && c.Rule.Norm {
+	if c.Rule.All && c.Rule.Norm && !c.arch().defaults.NormTopK {
 		err = errors.Join(err, errors.New("key expert_weights_norm is true, with a softmax: config.json of deepseek_v2 cannot express it"))
 	}
 	return errors.Join(err, scaled)

@@ -15,17 +15,19 @@ var qwen35moe = func() architecture {
 	a.defaults.KVHeads = 2
 	a.defaults.Experts, a.defaults.Used = 256, 8
 	a.defaults.ExpertFFN, a.defaults.SharedExpertFFN = 512, 512
-	together := func(p part, folder string, half int) part {
-		p.apart = p.folder
-		p.folder = folder
-		p.half = half
-		p.bare = true
-		return p
-	}
-	return withSharedExpert(a, together(expertGate, "mlp.experts.gate_up_proj", 1),
-		together(expertUp, "mlp.experts.gate_up_proj", 2),
-		together(expertDown, "mlp.experts.down_proj", 0))
+	return withSharedExpert(a, expertGate.together("mlp.experts.gate_up_proj", 1),
+		expertUp.together("mlp.experts.gate_up_proj", 2),
+		expertDown.together("mlp.experts.down_proj", 0))
 }()
+
+// together is the part where folders have all experts in a tensor, or in half of each matrix of it.
+func (p part) together(folder string, half int) part {
+	p.apart = p.folder
+	p.folder = folder
+	p.half = half
+	p.bare = true
+	return p
+}
 
 // qwen35moeText is a folder with towers alongside the text model.
 var qwen35moeText = nestedText(qwen35moe, "qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration")

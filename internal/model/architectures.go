@@ -107,7 +107,8 @@ var architectures []*architecture
 
 func init() { // not an initialiser, since some look themselves up
 	architectures = []*architecture{
-		&llama, &mistral, &mixtral, &mistral3, &nanbeige, &qwen2, &mimo, &qwen3, &qwen3moe, &mellum, &smollm3, &granite,
+		&llama, &mistral, &mixtral, &mistral3, &mistral4,
+		&nanbeige, &qwen2, &mimo, &qwen3, &qwen3moe, &mellum, &smollm3, &granite,
 		&graniteHybrid, &graniteHybridMoE, &granite4, &nemotronH, &nemotronHMoE, &falconH1,
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &ernie45moe, &bailing2, &afmoe,

@@ -141,6 +141,12 @@ var unusual = map[string]expectations{
 		tensors:    topTensors + "blk.0.attn_q.bias " + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
 		own:        "mlp.gate.weight",
 	},
+	"mistral4": {
+		obeyedKeys: groupKeys + "expert_shared_count leading_dense_block_count attention.key_length_mla attention.value_length_mla",
+		looseKeys:  "expert_weights_norm attention.temperature_length", // true, as folders have it; beside a scale
+		tensors:    topTensors + "blk.0.attn_q.bias " + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+		own:        "mlp.gate.weight",
+	},
 	"minicpm": {
 		obeyedKeys: "embedding_scale residual_scale logit_scale", queryBias: "attention_bias", outputBias: "attention_bias",
 	},

@@ -268,7 +268,7 @@ func oneHalved(s synth.Shape) bool { return s.Config().Bare != nil }
 
 // commonShapes returns the small shapes whose folders have the fields that most folders have.
 func commonShapes() []synth.Shape {
-	others := []string{"gemma4", "laguna", "mellum"}
+	others := []string{"gemma4", "laguna", "mellum", "mistral4"}
 	return slices.DeleteFunc(synth.Small(), func(s synth.Shape) bool {
 		return slices.Contains(others, s.Arch) || oneHalved(s)
 	})

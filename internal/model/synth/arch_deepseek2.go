@@ -2,6 +2,7 @@ package synth
 
 import (
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 var deepseek2 = family{
@@ -43,6 +44,44 @@ var deepseek2 = family{
 			}},
 	},
 	random: drawLatent,
+}
+
+var mistral4 = family{
+	arch: "mistral4",
+	named: []Shape{
+		{Name: "tiny-mistral4", Vocab: 416, Hidden: 160, Layers: 3, Heads: 5, KVHeads: 1, HeadDim: 80, FFN: 416,
+			Context: 2560, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.SetLatent(model.LatentConfig{Rank: 64, QueryRank: 96, PlainDim: 32, ValueDim: 64})
+				c.Rope.Scale = 40
+				c.Rope.Original = 64
+				c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1, LogMul: 1, Plain: true}
+				c.Temper = nn.Temper{Scale: 0.1, Length: 64}
+				tuneExperts(c)
+				c.Rule.Norm = true
+			}},
+	},
+	small: []Shape{
+		{Name: "mistral4", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 56, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 24, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24})
+				c.Experts = 6
+				c.Used = 2
+				c.ExpertFFN = 40
+				c.SharedFFN = 40
+				c.Dense = 1
+				c.Rule.Norm = true
+			}},
+	},
+	random: func(d *drawing) {
+		drawLatent(d)
+		d.tune(func(c *model.Config) {
+			c.Rule.Sigmoid, c.Rule.All = false, true
+			c.Rule.Groups, c.Rule.Chosen = 0, 0
+			if c.Rope.Yarn != nil {
+				c.Temper = nn.Temper{Scale: 0.1, Length: c.Rope.Original}
+			}
+		})
+	},
 }
 
 // drawLatent draws the widths of latent attention, and experts in groups, chosen by either rule.

@@ -17,7 +17,7 @@ var shapes []Shape
 
 func init() {
 	families = []*family{
-		&llama, &mistral3, &nanbeige, &qwen2, &qwen3, &qwen3MoE, &mellum, &olmoe, &smollm3, &granite, &graniteMoE,
+		&llama, &mistral3, &mistral4, &nanbeige, &qwen2, &qwen3, &qwen3MoE, &mellum, &olmoe, &smollm3, &granite, &graniteMoE,
 		&graniteHybrid, &falconH1, &nemotronH, &nemotronHMoE, &olmo2, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4,
 		&stablelm, &gptneox, &glm4, &glm4MoE, &seedOSS, &hunyuan, &ernie45, &ernie45MoE, &bailing2, &afmoe,
 		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker, &dots1, &exaoneMoE, &maincoder,
