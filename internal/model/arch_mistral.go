@@ -72,8 +72,8 @@ var mistral4 = func() architecture {
 	a.fields += " " + temperField
 	a.alike = false
 	a.defaults = hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, RoutedExperts: 128, Used: 4, ExpertFFN: 2048,
-		SharedExperts: 1, RoutedScale: 1, NormTopK: true, LatentRank: 256, QueryRank: 1024, PlainDim: 64, RotatedDim: 64, ValueDim: 128,
-		ScoringFunc: softmax, TopKMethod: greedy}
+		SharedExperts: 1, RoutedScale: 1, NormTopK: true, LatentRank: 256, QueryRank: 1024, PlainDim: 64,
+		RotatedDim: 64, ValueDim: 128, ScoringFunc: softmax, TopKMethod: greedy}
 	a.layer = slices.Clone(a.layer)
 	for i := range a.layer {
 		switch p := &a.layer[i]; p.name {
