@@ -28,6 +28,15 @@ var seedOSS = architecture{
 	},
 }
 
+// pangu is Huawei's openPangu, dense: products of attention have biases.
+var pangu = architecture{
+	name: "pangu-embedded", modelType: "PanguEmbedded", class: "PanguEmbeddedForCausalLM",
+	keys:     rmsKeys,
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, hfRopes: hfRopes{defaultTheta: 16e6}},
+	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
+	biases: map[string]string{"": "attn_q attn_k attn_v attn_output"},
+}
+
 // maincoder is Maincoder: queries and keys are normalised after rotation.
 var maincoder = architecture{
 	name: "maincoder", modelType: "maincoder", class: "MaincoderForCausalLM",

@@ -20,6 +20,19 @@ var seedOSS = family{
 	},
 }
 
+var pangu = family{
+	arch: "pangu-embedded",
+	named: []Shape{
+		{Name: "tiny-pangu", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 16e6, RopeDims: 48, Tokens: SPM},
+	},
+	small: []Shape{
+		{Name: "pangu-embedded", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 16e6, RopeDims: 48, Tied: true, Tokens: SPM},
+	},
+	random: (*drawing).scalePositions,
+}
+
 var hunyuan = family{
 	arch: "hunyuan-dense",
 	named: []Shape{

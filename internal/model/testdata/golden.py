@@ -101,11 +101,11 @@ class Normed(torch.nn.Module):
         return self.norm(self.layer(x, **named))
 
 
-def nanbeige(folder, c):
-    """Returns a folder of Nanbeige 4.2, which transformers has no class for, as one of Llama, whose layers loop repeats."""
+def llama(folder, c):
+    """Returns a folder of Nanbeige 4.2 or openPangu, which transformers has no class for, as one of Llama, whose layers loop repeats."""
     work = pathlib.Path(tempfile.mkdtemp())
     shutil.copytree(folder, work / "hf")
-    c.update(model_type="llama", architectures=["LlamaForCausalLM"])
+    c.update(attention_bias=c["model_type"] == "PanguEmbedded", model_type="llama", architectures=["LlamaForCausalLM"])
     json.dump(c, open(work / "hf/config.json", "w"))
     return work / "hf"
 
@@ -173,8 +173,8 @@ def main(name, seed, folder, file):
         folder = granite(folder, fields)
     if fields["model_type"] == "bailing_moe":
         folder = ling(folder, fields)
-    if fields["model_type"] == "nanbeige":
-        folder = nanbeige(folder, fields)
+    if fields["model_type"] in ("nanbeige", "PanguEmbedded"):
+        folder = llama(folder, fields)
     if fields["model_type"] == "falcon_h1":
         folder = source = falcon(folder, fields)
     config = AutoConfig.from_pretrained(folder)
