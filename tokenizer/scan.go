@@ -190,6 +190,27 @@ var (
 	scanTekken    = o200k(1, false)
 )
 
+// scanJais2 is scanLlama3 with white space in pieces of 512, 256 and so on to 1:
+//
+//	\s{512}(?!\S)|…|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1}
+func scanJais2(s string) int {
+	n := scanLlama3(s)
+	piece := 0 // of the largest power of two
+	count := 0
+	for i := 0; i < n; {
+		c, k := at(s, i)
+		if c&space == 0 || c&newline != 0 {
+			return n
+		}
+		i += k
+		count++
+		if count&(count-1) == 0 && count <= 512 {
+			piece = i
+		}
+	}
+	return piece
+}
+
 // o200k is the family that began with OpenAI's o200k_base: words are split where lower case turns
 // to upper case, and keep their contraction.
 //

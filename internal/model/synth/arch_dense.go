@@ -89,6 +89,22 @@ var arcee = family{
 	random: (*drawing).scalePositions,
 }
 
+var jais2 = family{
+	arch: "jais2",
+	named: []Shape{
+		{Name: "tiny-jais2", Vocab: 416, Hidden: 192, Layers: 3, Heads: 4, KVHeads: 4, HeadDim: 48, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 5e5, RopeDims: 48, Tokens: GPT2},
+	},
+	small: []Shape{
+		{Name: "jais2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 2, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: Qwen2},
+	},
+	random: func(d *drawing) {
+		d.s.KVHeads = d.s.Heads
+		d.scalePositions()
+	},
+}
+
 var cohere2 = family{
 	arch: "cohere2", mixed: true,
 	named: []Shape{

@@ -217,6 +217,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-minicpm":                "71b73f1c7e5c40d6",
 		"tiny-apertus":                "2631b8c6160c6321",
 		"tiny-nanbeige":               "f1815639612f95c0",
+		"tiny-jais2":                  "9987644c2925b013",
 		"tiny-pangu":                  "8b8dd27736da6bb0",
 		"tiny-mistral4":               "60bc503aa9507cd7",
 		"tiny-maincoder":              "3197857b2bee64be",
