@@ -77,6 +77,6 @@ func (l *Layout) callTemplate(g *generic) *callform.Template {
 			messages = append(messages, Message{Role: "assistant", Extra: json.RawMessage(assistant)})
 		}
 		o := Options{Prompt: assistant == nil, Tools: json.RawMessage(tools)}
-		return l.renderAs(func() *generic { return g }, messages, o, false)
+		return l.renderAs(func() *generic { return g }, nil, messages, o, false)
 	}}
 }

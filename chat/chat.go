@@ -198,7 +198,11 @@ func (l *Layout) Encode(messages []Message, o Options) ([]int32, error) {
 
 // render renders a conversation as the template does, or where it writes no calls in the generic form.
 func (l *Layout) render(messages []Message, o Options, guard bool) (string, error) {
-	return l.renderAs(l.findGeneric, messages, o, guard)
+	var calls *CallForm
+	if callform.MarksOf(l) == callform.Channels {
+		calls, _ = l.CallForm()
+	}
+	return l.renderAs(l.findGeneric, calls, messages, o, guard)
 }
 
 // findGeneric is the generic form; nil where the template writes calls.
@@ -208,17 +212,15 @@ func (l *Layout) findGeneric() *generic {
 }
 
 // renderAs renders a conversation by the template, with calls in the generic form that find returns.
-// A nil find, or a nil form, leaves them to the template.
-func (l *Layout) renderAs(find func() *generic, messages []Message, o Options, guard bool) (string, error) {
-	c := converter{blocks: slices.ContainsFunc(l.templates, func(t named) bool {
+// A nil find, or a nil form, leaves them to the template. calls is the form of calls if text before them has a mark of
+// its own, as in gpt-oss. It calls none of findMarks and findCallForm, which render with it.
+func (l *Layout) renderAs(find func() *generic, calls *CallForm, messages []Message, o Options,
+	guard bool) (string, error) {
+	c := converter{calls: calls, blocks: slices.ContainsFunc(l.templates, func(t named) bool {
 		return strings.Contains(t.source, "block['thinking']") && !strings.Contains(t.source, "reasoning_content")
 	})}
 	if guard {
 		c.control = l.control
-	}
-	if find != nil && callform.MarksOf(l) == callform.Channels {
-		find() // and with it the form of calls, unless that is being found
-		c.calls = l.callForm
 	}
 	dicts := make([]*jinja.Dict, len(messages))
 	for i, m := range messages {

@@ -93,7 +93,7 @@ func TestRenderedByPython(t *testing.T) {
 			for _, m := range s.Messages {
 				messages = append(messages, Message{Extra: m})
 			}
-			got, err := l.renderAs(nil, messages, o, false)
+			got, err := l.renderAs(nil, nil, messages, o, false)
 			switch {
 			case want.Error != nil:
 				if err == nil || !strings.Contains(err.Error(), *want.Error) {

@@ -73,8 +73,8 @@ func (l *Layout) newGeneric(calls string) *generic {
 		panic(err) // the text above compiles
 	}
 	const said = "qzcontent" // which no template has
-	shown, err := l.renderAs(nil, []Message{{Role: "system", Content: said}, {Role: "user", Content: "qzuser"}}, Options{},
-		false)
+	shown, err := l.renderAs(nil, nil, []Message{{Role: "system", Content: said}, {Role: "user", Content: "qzuser"}},
+		Options{}, false)
 	return &generic{prog, calls, err == nil && strings.Contains(shown, said)}
 }
 

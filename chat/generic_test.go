@@ -138,7 +138,7 @@ func TestGenericCallsGoOn(t *testing.T) {
 func TestGenericLeavesTextAlone(t *testing.T) {
 	for name, l := range plainLayouts(t) {
 		messages := []Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: "b"}, {Role: "user", Content: "c"}}
-		want, err := l.renderAs(nil, messages, Options{Prompt: true}, false)
+		want, err := l.renderAs(nil, nil, messages, Options{Prompt: true}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
