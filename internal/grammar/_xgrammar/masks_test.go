@@ -196,9 +196,6 @@ var explanations = []explanation{
 	{"the schema refers to itself as a whole, and xgrammar ends two objects by two tokens alone", func(schema, _, token string, ours bool) bool {
 		return ours && strings.Contains(schema, `"$ref": "#"`) && strings.HasPrefix(token, "}}")
 	}},
-	{"xgrammar allows capital letters in a UUID", func(schema, _, token string, ours bool) bool {
-		return !ours && strings.Contains(schema, `"uuid"`) && strings.ContainsAny(token, "ABCDEF")
-	}},
 	{"xgrammar allows zeros before a number of an IPv4 address", func(schema, text, token string, ours bool) bool {
 		return !ours && strings.Contains(schema, `"ipv4"`) && leadingZero.MatchString(text+token)
 	}},
