@@ -276,7 +276,7 @@ func (l *Layout) renderAs(find func() *generic, calls *CallForm, messages []Mess
 		now = time.Now()
 	}
 	text, err := prog.Render(vars, now)
-	if err != nil { // some templates list tools without a look whether there are any; Firefunction's wants these variables
+	if err != nil { // some templates list tools even if there are none; Firefunction's wants these variables
 		functions := "[]"
 		if tools == nil {
 			vars["tools"] = &jinja.List{}
@@ -288,8 +288,8 @@ func (l *Layout) renderAs(find func() *generic, calls *CallForm, messages []Mess
 				vars[name] = value
 			}
 		}
-		if text, failed := prog.Render(vars, now); failed == nil {
-			return text, nil
+		if again, failed := prog.Render(vars, now); failed == nil {
+			text, err = again, nil
 		}
 	}
 	if err != nil {

@@ -135,9 +135,7 @@ func decodeQ3K(src []byte, dst []float32) {
 	d := half(src[108:])
 	for e := range dst {
 		q := int(src[32+e/128*32+e%32]>>(e/32%4*2)&3|src[e%32]>>(e/32)&1<<2) - 4
-		b := e / 16
-		s := int(src[96+b%8]>>(b/8*4)&15|src[104+b%4]>>(b/4*2)&3<<4) - 32
-		dst[e] = d * float32(s) * float32(q)
+		dst[e] = d * float32(num.Q3Scale(src[96:108], e/16)) * float32(q)
 	}
 }
 

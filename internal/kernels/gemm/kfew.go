@@ -1,6 +1,10 @@
 package gemm
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/grovellm/grove/internal/kernels/num"
+)
 
 // In a file of Q2_K or Q3_K, four runs of 32 elements share 32 bytes, two bits of each, and the third bits of all eight
 // runs share another 32. In a packed panel each run has its own bytes. Packing a row is therefore a transposition of
@@ -25,9 +29,8 @@ func (k *kType) packFew(dst, src []byte, o int) {
 	}
 	for j := range super / 16 {
 		s := src[j]
-		if k.bits == 3 { // 6 bits each: the low four in 8 bytes, then two in 4 bytes
-			at := src[p.scales:]
-			s = at[j%8]>>(j/8*4)&15 | at[8+j%4]>>(j/4*2)&3<<4 - 32
+		if k.bits == 3 {
+			s = byte(num.Q3Scale(src[p.scales:], j))
 		}
 		dst[k.head+j/2*step+j%2*Panel+o] = s
 	}

@@ -77,3 +77,9 @@ func ToF16(f float32) uint16 {
 	// Subnormal halves: adding 0.5 puts the f32 rounding point at the half's last bit.
 	return sign | uint16(math.Float32bits(math.Float32frombits(u)+0.5)-0x3f000000)
 }
+
+// Q3Scale returns the scale of the j-th 16 elements of a block of Q3_K. Its 12 bytes of scales hold the low four bits
+// of 16 scales, then their upper two.
+func Q3Scale(scales []byte, j int) int {
+	return int(scales[j%8]>>(j/8*4)&15|scales[8+j%4]>>(j/4*2)&3<<4) - 32
+}
