@@ -153,10 +153,10 @@ func TestHeads(t *testing.T) {
 		}
 	}
 	for wrong, o := range map[string]grove.Options{
-		"hidden size is 96": {Heads: []string{headFile(t, target, func(c *jet.Config) { c.Hidden = 96 })}},
-		"not a draft head":  {Heads: []string{target}},
-		"no such file":      {Heads: []string{filepath.Join(t.TempDir(), "none")}},
-		"HeadGGUF[0]":       {HeadGGUF: [][]byte{data[:40]}},
+		"hidden size 96":   {Heads: []string{headFile(t, target, func(c *jet.Config) { c.Hidden = 96 })}},
+		"not a draft head": {Heads: []string{target}},
+		"no such file":     {Heads: []string{filepath.Join(t.TempDir(), "none")}},
+		"HeadGGUF[0]":      {HeadGGUF: [][]byte{data[:40]}},
 	} {
 		o.Threads = 1
 		if m, err := grove.Open(target, o); err == nil || !strings.Contains(err.Error(), wrong) {

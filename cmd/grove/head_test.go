@@ -60,9 +60,9 @@ func TestHead(t *testing.T) {
 		t.Errorf("GROVE_HEADS: %q, want %q", got, want)
 	}
 	for wrong, args := range map[string][]string{
-		"there is no bidirectional": append(common, "-d", "dflash"),
-		"not a model":               {"run", "-m", at("q.gguf"), "x"},
-		"not a draft head":          {"run", "-m", target, "--head", target, "x"},
+		"no bidirectional (DFlash) head": append(common, "-d", "dflash"),
+		"not a model":                    {"run", "-m", at("q.gguf"), "x"},
+		"not a draft head":               {"run", "-m", target, "--head", target, "x"},
 	} {
 		if code, _, err := runGrove("", args...); code == 0 || !strings.Contains(err, wrong) {
 			t.Errorf("grove %q: status %d, %s: want %q", args, code, err, wrong)

@@ -101,7 +101,7 @@ func (j *job) count(jobs, waits, tokens int) {
 	}
 }
 
-// starts records that a waiting request starts and will compute so many tokens of its prompt.
+// starts records that a waiting request starts, and the number of tokens of its prompt that it will compute.
 func (j *job) starts(tokens int) {
 	for s := j.share; s.whole != nil; s = s.whole {
 		least := s.served
@@ -291,7 +291,7 @@ func (e *Engine) rowBytes(r *Request) (bytes int64) {
 	return bytes
 }
 
-// textBytes returns the most memory that so many tokens of a request's text take. The target frees
+// textBytes returns the most memory that the given number of tokens of a request's text takes. The target frees
 // rows that its layers with windows no longer see.
 func (e *Engine) textBytes(r *Request, tokens int) (bytes int64) {
 	for _, p := range e.o.Pages {
@@ -311,7 +311,7 @@ func (e *Engine) inUse() (bytes int64) {
 	return bytes
 }
 
-// fits reports whether so many more bytes fit within the limit. It drops prefixes to make room.
+// fits reports whether that many more bytes fit within the limit. It drops prefixes to make room.
 func (e *Engine) fits(bytes int64) bool {
 	limit := e.o.CacheMemory
 	if limit == 0 {

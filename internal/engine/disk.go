@@ -117,7 +117,7 @@ func chainOf(k pagestore.Key, text []int32, behind int) []pagestore.Key {
 }
 
 // ending returns the key of the file that a model with recurrent layers needs, besides the whole blocks, to go on after
-// so many pages of a text. It has the pages after the blocks, and the states. There is at least one block.
+// the given number of pages of a text. It has the pages after the blocks, and the states. There is at least one block.
 func ending(chain []pagestore.Key, text []int32, pages int) pagestore.Key {
 	blocks := pages / blockPages
 	return chain[blocks-1].Next(text[blocks*blockRows : pages*nn.PageRows])
@@ -238,7 +238,7 @@ func (d *disk) writeBlocks(cache *nn.Cache, chain []pagestore.Key) error {
 	return nil
 }
 
-// endingBytes returns the size of the file of an ending with so many pages.
+// endingBytes returns the size of the file of an ending with the given number of pages.
 func endingBytes(mem *nn.Pages, pages int) int64 {
 	return mem.PageBytes()*int64(pages) + int64(mem.StateBytes())
 }

@@ -60,7 +60,7 @@ func (e *Engine) pass(limits speculate.Limits) error {
 	return e.loop.StepWithin(e.stepContext(), e.step, limits)
 }
 
-// stepContext is the context that may cancel a step: that of a request that runs alone.
+// stepContext returns the context that may cancel a step: the request's, if only one runs.
 func (e *Engine) stepContext() context.Context {
 	e.asked.Context = context.Background()
 	if len(e.stepping) == 1 {

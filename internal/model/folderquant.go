@@ -116,8 +116,8 @@ func (q *quantization) block() [2]int {
 	return [2]int{128, 128}
 }
 
-// beside are the ends of names of tensors that scale what a pass does not round, left out of
-// folders with quantized weights.
+// otherScales are the ends of the names of tensors that are ignored in folders with quantized weights:
+// they scale what a pass does not round.
 var otherScales = []string{".input_scale", ".input_global_scale", ".activation_scale", ".k_scale", ".v_scale",
 	".kv_scale", ".q_scale", ".output_scale"}
 

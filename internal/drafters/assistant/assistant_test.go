@@ -280,8 +280,8 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(c *model.Config){
-		"want gemma4":            func(c *model.Config) { c.Arch = "llama" },
-		"hidden size is 96":      func(c *model.Config) { c.Hidden = 64 },
+		"values of gemma4":       func(c *model.Config) { c.Arch = "llama" },
+		"hidden size 96":         func(c *model.Config) { c.Hidden = 64 },
 		"416 tokens":             func(c *model.Config) { c.Vocab = 400 },
 		"window is 70":           func(c *model.Config) { c.Window = 80 },
 		"key/value heads of 24":  func(c *model.Config) { c.LocalHeadDim = 48 },

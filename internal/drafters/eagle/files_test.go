@@ -164,11 +164,11 @@ func TestRefusedHeads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "head.gguf")
 	for want, change := range map[string]func(c *eagle.Config){
 		"":                       func(*eagle.Config) {},
-		"hidden size is 96":      func(c *eagle.Config) { c.Hidden = 96 },
+		"hidden size 96":         func(c *eagle.Config) { c.Hidden = 96 },
 		"vocabulary has 999":     func(c *eagle.Config) { c.Vocab = 999 },
 		"made for a target of 9": func(c *eagle.Config) { c.TargetLayers = 9 },
 		"taps layers [1 2 7]":    func(c *eagle.Config) { c.Taps, c.TargetLayers = []int{1, 2, 7}, 0 },
-		"want the last": func(c *eagle.Config) {
+		"tap the last": func(c *eagle.Config) {
 			*c = synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle2", m.Config, tensor.F32)
 			c.Taps, c.TargetLayers = []int{1}, 0
 		},
@@ -203,13 +203,13 @@ func TestRefusedHeads(t *testing.T) {
 	}
 	for want, p := range map[string]part{
 		"is missing":           {good, weights[:len(weights)-1], tokens},
-		"not one of a head":    {good, append(slices.Clone(weights), extra), tokens},
+		"does not belong":      {good, append(slices.Clone(weights), extra), tokens},
 		"has shape":            {good, wide, tokens},
 		"occurs twice":         {good, append(slices.Clone(weights), weights[0]), tokens},
-		"want their ids":       {good, weights, nil},
-		"want as many":         {good, weights, tokens[1:]},
-		"once at most":         {good, weights, twice},
-		"dimensions of a head": {partial, weights, tokens},
+		"says which":           {good, weights, nil},
+		"must be equal":        {good, weights, tokens[1:]},
+		"at most once":         {good, weights, twice},
+		"of an attention head": {partial, weights, tokens},
 		"want both or neither": {good, append(slices.Clone(without), bias), tokens},
 	} {
 		if err := headfile.WriteGGUF(path, "x", &p.c, p.weights, p.tokens, vocabulary, tensor.F32); err == nil ||

@@ -37,7 +37,7 @@ func (c *Config) Validate() error {
 	case c.Block < 1 || c.Block > maxBlock:
 		return fmt.Errorf("a pass predicts %d tokens: want 1 to %d", c.Block, maxBlock)
 	case len(c.Taps) != 1:
-		return fmt.Errorf("%d tapped layers of a Falcon head: want only the last", len(c.Taps))
+		return fmt.Errorf("the head taps %d layers: a Falcon head taps only the last", len(c.Taps))
 	}
 	if err := headfile.CheckTaps(c.Taps, c.TargetLayers); err != nil {
 		return err

@@ -230,10 +230,10 @@ func TestRefusedHeads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "head.gguf")
 	for want, change := range map[string]func(c *falcon.Config){
 		"":                       func(*falcon.Config) {},
-		"hidden size is 96":      func(c *falcon.Config) { c.Hidden = 96 },
+		"hidden size 96":         func(c *falcon.Config) { c.Hidden = 96 },
 		"vocabulary has 999":     func(c *falcon.Config) { c.Vocab = 999 },
 		"made for a target of 9": func(c *falcon.Config) { c.TargetLayers, c.Taps = 9, []int{3} },
-		"want the last":          func(c *falcon.Config) { c.Taps = []int{1} },
+		"tap the last":           func(c *falcon.Config) { c.Taps = []int{1} },
 	} {
 		c := synthetic.Config[falcon.Config](rand.New(rand.NewPCG(3, 3)), "falcon", m.Config, tensor.F32)
 		c.TargetLayers = 0
@@ -251,7 +251,7 @@ func TestRefusedHeads(t *testing.T) {
 	for want, change := range map[string]func(c *falcon.Config){
 		"predicts 0 tokens":   func(c *falcon.Config) { c.Block = 0 },
 		"predicts 17 tokens":  func(c *falcon.Config) { c.Block = 17 },
-		"2 tapped layers":     func(c *falcon.Config) { c.Taps = []int{1, 2} },
+		"taps 2 layers":       func(c *falcon.Config) { c.Taps = []int{1, 2} },
 		"want llama or qwen3": func(c *falcon.Config) { c.Arch = "gptneox" },
 	} {
 		c := synthetic.Config[falcon.Config](rand.New(rand.NewPCG(3, 3)), "falcon", m.Config, tensor.F32)

@@ -121,7 +121,7 @@ func TestRefusedFolders(t *testing.T) {
 		"mask token is 151936":             {".mask_token_id": 151936},
 		"dflash_config\" is missing":       {"dflash_config": nil},
 		"want an integer":                  {".mask_token_id": "no"},
-		"tapped layers":                    {".target_layer_ids": []int{36}},
+		"taps layers":                      {".target_layer_ids": []int{36}},
 		"\"num_target_layers\" are":        {".target_layer_ids": nil, "num_target_layers": nil},
 		"lists 2 layers": {"use_sliding_window": true, "sliding_window": 4096,
 			"layer_types": []string{"full_attention", "sliding_attention"}},

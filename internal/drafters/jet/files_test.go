@@ -149,7 +149,7 @@ func TestRefusedHeads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "head.gguf")
 	for want, change := range map[string]func(c *jet.Config){
 		"":                       func(*jet.Config) {},
-		"hidden size is 96":      func(c *jet.Config) { c.Hidden = 96 },
+		"hidden size 96":         func(c *jet.Config) { c.Hidden = 96 },
 		"vocabulary has 999":     func(c *jet.Config) { c.Vocab, c.Mask = 999, 5 },
 		"made for a target of 9": func(c *jet.Config) { c.TargetLayers = 9 },
 		"taps layers [1 7]":      func(c *jet.Config) { c.Taps, c.TargetLayers = []int{1, 7}, 0 },
@@ -180,7 +180,7 @@ func TestRefusedHeads(t *testing.T) {
 	wide := slices.Clone(weights)
 	wide[0].Shape = []int{wide[0].Shape[1], wide[0].Shape[0]}
 	for want, w := range map[string][]tensor.Tensor{
-		"is missing": weights[1:], "not one of a head": append(slices.Clone(weights), extra), "has shape": wide,
+		"is missing": weights[1:], "does not belong": append(slices.Clone(weights), extra), "has shape": wide,
 		"occurs twice": append(slices.Clone(weights), weights[0]),
 	} {
 		for _, err := range []error{headfile.WriteGGUF(path, "x", &good, w, nil, vocabulary, tensor.F32),

@@ -261,15 +261,15 @@ func TestRefusedFolders(t *testing.T) {
 	target := model.Config{Vocab: 20, Hidden: 8, Layers: 4}
 	good := published["the authors'"]
 	for want, change := range map[string]func(l *layout){
-		"0.1.linear.weight is missing":   func(l *layout) { delete(l.tensors, "0.1.linear.weight") },
-		"1.2.weight is missing":          func(l *layout) { delete(l.tensors, "1.2.weight") },
-		"1.1.linear.bias\" has shape":    func(l *layout) { l.tensors["1.1.linear.bias"] = []int{9} },
-		"2.0.linear.weight has no place": func(l *layout) { l.tensors["2.0.linear.weight"] = []int{8, 8} },
-		"0 Medusa heads":                 func(l *layout) { l.config = `{"medusa_num_heads": 0}` },
-		"of 900 residual blocks":         func(l *layout) { l.config = `{"medusa_num_heads": 2, "medusa_num_layers": 900}` },
-		"medusa_choices":                 func(l *layout) { l.config = `{"medusa_num_heads": 2, "medusa_num_layers": 2, "medusa_choices": [[1]]}` },
-		"no Medusa head":                 func(l *layout) { l.tensors = map[string][]int{"a": {8, 8}} },
-		"has shape [8]: want [9]":        func(l *layout) { l.tensors["0.0.linear.weight"] = []int{9, 9} },
+		"0.1.linear.weight is missing":      func(l *layout) { delete(l.tensors, "0.1.linear.weight") },
+		"1.2.weight is missing":             func(l *layout) { delete(l.tensors, "1.2.weight") },
+		"1.1.linear.bias\" has shape":       func(l *layout) { l.tensors["1.1.linear.bias"] = []int{9} },
+		"2.0.linear.weight does not belong": func(l *layout) { l.tensors["2.0.linear.weight"] = []int{8, 8} },
+		"0 Medusa heads":                    func(l *layout) { l.config = `{"medusa_num_heads": 0}` },
+		"of 900 residual blocks":            func(l *layout) { l.config = `{"medusa_num_heads": 2, "medusa_num_layers": 900}` },
+		"medusa_choices":                    func(l *layout) { l.config = `{"medusa_num_heads": 2, "medusa_num_layers": 2, "medusa_choices": [[1]]}` },
+		"no Medusa head":                    func(l *layout) { l.tensors = map[string][]int{"a": {8, 8}} },
+		"has shape [8]: want [9]":           func(l *layout) { l.tensors["0.0.linear.weight"] = []int{9, 9} },
 	} {
 		l := good
 		l.tensors = maps.Clone(good.tensors)
@@ -313,7 +313,7 @@ func TestRefusedGGUF(t *testing.T) {
 		"of 70 residual":           func(w *gguf.Writer) { w.Set("medusa.block_count", uint32(70)) },
 		"parent of node 2 is 5":    func(w *gguf.Writer) { w.Set("medusa.tree", []int32{0, 5}) },
 		"want [64 64]":             func(w *gguf.Writer) { w.Set("medusa.embedding_length", uint32(64)) },
-		"want the last":            func(w *gguf.Writer) { w.Set("medusa.target_layers", []int32{1}) },
+		"tap the last":             func(w *gguf.Writer) { w.Set("medusa.target_layers", []int32{1}) },
 		"own_outputs":              func(w *gguf.Writer) { w.Set("medusa.own_outputs", "yes") },
 		"token_embd.weight": func(w *gguf.Writer) {
 			x := make([]float32, c.Vocab*c.Hidden)

@@ -46,7 +46,7 @@ func TestFastMTP(t *testing.T) {
 			if noFile == nil || !strings.Contains(noFile.Error(), "use its folder as it is") {
 				t.Errorf("%s: a GGUF file: %v", name, noFile)
 			}
-			if noFolder == nil || !strings.Contains(noFolder.Error(), "have none") {
+			if noFolder == nil || !strings.Contains(noFolder.Error(), "speculators have no ") {
 				t.Errorf("%s: a folder for speculators: %v", name, noFolder)
 			}
 			continue

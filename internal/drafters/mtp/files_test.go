@@ -327,10 +327,10 @@ func TestRefusedHeads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "head.gguf")
 	for want, change := range map[string]func(c *mtp.Config){
 		"":                       func(*mtp.Config) {},
-		"hidden size is 96":      func(c *mtp.Config) { c.Hidden = 96 },
+		"hidden size 96":         func(c *mtp.Config) { c.Hidden = 96 },
 		"vocabulary has 999":     func(c *mtp.Config) { c.Vocab, c.DraftVocab = 999, 999 },
 		"made for a target of 9": func(c *mtp.Config) { c.TargetLayers = 9 },
-		"want the last":          func(c *mtp.Config) { c.TargetLayers, c.Taps = 0, []int{1} },
+		"tap the last":           func(c *mtp.Config) { c.TargetLayers, c.Taps = 0, []int{1} },
 	} {
 		c, _, _ := layer(t, m.Config, false, 1)
 		change(c)

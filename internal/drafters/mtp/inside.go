@@ -147,7 +147,7 @@ func fromFolder(x *headfile.File, target *model.Config) (weights []tensor.Tensor
 	}
 	for _, name := range x.Names() {
 		if (x.Target == nil || strings.HasPrefix(name, names.Start)) && !used[name] {
-			return nil, false, fmt.Errorf("tensor %s has no place in a %s of this shape: this is another kind of head",
+			return nil, false, fmt.Errorf("tensor %s does not belong to the %s that the file describes",
 				fileerr.Quote(name), kind.Name)
 		}
 	}

@@ -173,7 +173,7 @@ func TestRefusedFolders(t *testing.T) {
 		"speculators_model_type is":  {map[string]any{"speculators_model_type": "eagle3"}, shapes()},
 		"depths are 99999": {map[string]any{"speculators_config": map[string]any{
 			"proposal_methods": []any{map[string]any{"speculative_tokens": 99999}}}}, shapes()},
-		"mask_embd\" has no place":      {nil, with("mask_embd", 3, 8)},
+		"mask_embd\" does not belong":   {nil, with("mask_embd", 3, 8)},
 		"embed_tokens.weight\" has sha": {nil, with("embed_tokens.weight", 19, 8)},
 	} {
 		dir := folder(t, speculators, c.change, c.list)
@@ -350,7 +350,7 @@ func TestRefusedFiles(t *testing.T) {
 		"":                         func(*gguf.Writer) {},
 		"depths are 1":             func(w *gguf.Writer) { w.Set("peagle.depths", uint32(1)) },
 		"mask_embd.weight\" has":   func(w *gguf.Writer) { w.Set("peagle.depths", uint32(9)) },
-		"mask_embd.weight\" is":    func(w *gguf.Writer) { w.Set("peagle.mask_embeddings", false) },
+		"mask_embd.weight\" does":  func(w *gguf.Writer) { w.Set("peagle.mask_embeddings", false) },
 		"peagle.a_key_of_tomorrow": func(w *gguf.Writer) { w.Set("peagle.a_key_of_tomorrow", true) },
 	} {
 		w := new(gguf.Writer)

@@ -77,7 +77,7 @@ type List struct {
 	cut  float64 // of the tail, see tail.logMass
 }
 
-// end completes the list. Of the tokens that t sums up so many are listed, the likeliest.
+// end completes the list. It has the likeliest of the tokens that t sums up, as many as listed says.
 func (l *List) end(t *tail, listed int) {
 	l.tail, l.cut = t, cutAbove(float64(listed)/float64(max(t.tokens, 1)))
 	l.AddExtra(t.head)

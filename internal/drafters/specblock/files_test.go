@@ -211,7 +211,7 @@ func TestReleasedFolder(t *testing.T) {
 		"\"target_hidden_size\" is 16":            {`"rank_classes": 4`, `"target_hidden_size": 16`},
 		"position_queries.weight\" has shape":     {`token_num": 4`, `token_num": 5`},
 		"block size is 999":                       {`token_num": 4`, `token_num": 999`},
-		"want as many":                            {`draft_vocab_size": 3`, `draft_vocab_size": 4`},
+		"must be equal":                           {`draft_vocab_size": 3`, `draft_vocab_size": 4`},
 	} {
 		if _, err := read(change[0], change[1]); err == nil || !strings.Contains(err.Error(), want) &&
 			!strings.Contains(err.Error(), "has shape") || !strings.Contains(err.Error(), dir) {
@@ -231,7 +231,7 @@ func TestRefusedHeads(t *testing.T) {
 	var path string
 	for want, change := range map[string]func(c *specblock.Config){
 		"":                       func(*specblock.Config) {},
-		"hidden size is 96":      func(c *specblock.Config) { c.Hidden = 96 },
+		"hidden size 96":         func(c *specblock.Config) { c.Hidden = 96 },
 		"vocabulary has 999":     func(c *specblock.Config) { c.Vocab = 999 },
 		"made for a target of 9": func(c *specblock.Config) { c.TargetLayers = 9 },
 		"taps layers [1 2 7]":    func(c *specblock.Config) { c.Taps, c.TargetLayers = []int{1, 2, 7}, 0 },
@@ -255,7 +255,7 @@ func TestRefusedHeads(t *testing.T) {
 		"occurs twice": func() error {
 			return headfile.WriteFolder(t.TempDir(), &good, append(slices.Clone(weights), weights[0]), tokens)
 		},
-		"want their ids": func() error {
+		"says which": func() error {
 			return headfile.WriteGGUF(path, "x", &good, weights, nil, nil,
 				tensor.F32)
 		},

@@ -60,7 +60,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// header returns the beginning of the file of a block of so many bytes.
+// header returns the beginning of the file of a block of size bytes.
 func (k Key) header(size int64) []byte {
 	return binary.LittleEndian.AppendUint64(append([]byte(magic), k[:]...), uint64(size))
 }
@@ -272,7 +272,7 @@ func (s *summed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// evict removes the least recently used blocks until the others have at most so many bytes.
+// evict removes the least recently used blocks until the rest takes at most most bytes.
 func (s *Store) evict(most int64) {
 	if s.bytes <= most {
 		return

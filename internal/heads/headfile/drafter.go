@@ -17,7 +17,7 @@ func Choose[H any](model string, target registry.Target, kind *Kind, called stri
 	h := registry.Head{Name: model}
 	switch {
 	case target.Model == nil:
-		err = fmt.Errorf("the head reads hidden states of the target, which this kind of target does not have")
+		err = fmt.Errorf("the head reads the target's hidden states, and this kind of target has none")
 	case model == "":
 		h, err = Find(target, kind, called, wanted)
 	default:

@@ -15,12 +15,12 @@ func (GGUFOnly) Folders() (authors, speculators bool) { return false, false }
 
 // ReadFolder refuses every folder.
 func (GGUFOnly) ReadFolder(*File) (layout string, err error) {
-	return "", fmt.Errorf("%w: a folder, where a GGUF file is wanted", ErrKind)
+	return "", fmt.Errorf("%w: heads of this kind are GGUF files, and this is a folder", ErrKind)
 }
 
 // FolderFields returns an error.
 func (GGUFOnly) FolderFields(map[string]any, tensor.Type, []tensor.Tensor, *model.Config) (map[string]any, string, error) {
-	return nil, "", fmt.Errorf("heads of this kind are GGUF files only")
+	return nil, "", fmt.Errorf("heads of this kind can only be written as GGUF files")
 }
 
 // Place returns the tensor's own name.

@@ -116,7 +116,7 @@ func (k *Keys) Windows(c *model.Config) {
 		c.Window = k.from.Int(window)
 		c.Windowed, _ = k.from.Bools(pattern)
 		if len(c.Windowed) != c.Layers {
-			k.Fail(fmt.Errorf("key %q lists %d layers: want which of %d have the window", pattern, len(c.Windowed), c.Layers))
+			k.Fail(fmt.Errorf("key %q has %d entries: want one for each of the %d layers", pattern, len(c.Windowed), c.Layers))
 		}
 	}
 }

@@ -193,7 +193,7 @@ func (x *Head) readFolder() (err error) {
 	}
 	for _, name := range x.Names() {
 		if !used[name] {
-			return fmt.Errorf("tensor %s has no place in a %s of this shape: this is another kind of head",
+			return fmt.Errorf("tensor %s does not belong to the %s that the file describes",
 				fileerr.Quote(name), x.Shape.Kind().Name)
 		}
 	}
@@ -214,7 +214,7 @@ func (x *Head) folderTokens(c Common) (tokens []int32, err error) {
 	}
 	f, err := safetensors.Open(filepath.Join(x.Dir, vocabularyName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("a draft vocabulary of %d tokens of %d, but neither a tensor %s nor the file %s says which: want their ids, from where the head came from",
+		return nil, fmt.Errorf("the draft vocabulary has %d of %d tokens, and neither tensor %s nor the file %s says which: fetch the file from where the head came from",
 			c.Output(), c.Layers.Vocab, TokensName, vocabularyName)
 	} else if err != nil {
 		return nil, err
@@ -268,7 +268,7 @@ func Load[C, H any](h registry.Head, kind *Kind, target registry.Target,
 	v, err := target.Shared.Get(opened{kind, h.Name}, func() (any, error) {
 		m := target.Model
 		if m == nil {
-			return nil, fmt.Errorf("the head reads hidden states of the target, which this kind of target does not have")
+			return nil, fmt.Errorf("the head reads the target's hidden states, and this kind of target has none")
 		}
 		f, err := Read(h, kind)
 		return With(h, f, err, func(f *Head) (H, error) {
@@ -301,5 +301,5 @@ func Find(target registry.Target, kind *Kind, called string, wanted func(s Shape
 			return h, err
 		}
 	}
-	return registry.Head{}, fmt.Errorf("there is no %s head: name one with model=FILE, or open the model with one", called)
+	return registry.Head{}, fmt.Errorf("no %s head is open: open the model with one, or name one with model=FILE", called)
 }

@@ -112,7 +112,7 @@ func (p *linear) load(w model.Weights) (err error) {
 }
 
 func errBias(name string) error {
-	return fmt.Errorf("there is a tensor %s: want a head without biases", name)
+	return fmt.Errorf("tensor %s is a bias: heads of this kind have none here", name)
 }
 
 func (p *linear) weights(yield func(Weight)) { yieldLinear(p.name, p.to, yield) }
@@ -195,7 +195,7 @@ func (p *numbersPart) load(w model.Weights) error {
 	seen := make([]bool, p.n)
 	for i, v := range values {
 		if !(v >= 0 && v < float32(p.n) && float32(int(v)) == v) || seen[int(v)] {
-			return fmt.Errorf("tensor %s: entry %d is %g: want each of 0 to %d once", p.name, i, v, p.n-1)
+			return fmt.Errorf("tensor %s: entry %d is %g: want every number from 0 to %d exactly once", p.name, i, v, p.n-1)
 		}
 		seen[int(v)] = true
 		(*p.to)[i] = int32(v)
@@ -489,18 +489,18 @@ func CheckWeights(s Shape, w model.Weights, tokens []int32) error {
 	vocab := c.Layers.Vocab
 	switch {
 	case w.Has("output.bias") && !w.Has("output.weight"):
-		return fmt.Errorf("there is a tensor output.bias, but no output.weight: want both or neither")
+		return fmt.Errorf("tensor output.bias is present and output.weight is not: want both or neither")
 	case tokens == nil && n < vocab:
-		return fmt.Errorf("a draft vocabulary of %d tokens of %d, but not which: want their ids", n, vocab)
+		return fmt.Errorf("the draft vocabulary has %d of %d tokens, and nothing says which: the file must list their ids", n, vocab)
 	case tokens == nil:
 		return nil
 	case len(tokens) != n:
-		return fmt.Errorf("%d tokens of a draft vocabulary of %d: want as many", len(tokens), n)
+		return fmt.Errorf("the file lists %d tokens for a draft vocabulary of %d: the numbers must be equal", len(tokens), n)
 	}
 	seen := make([]bool, vocab)
 	for i, t := range tokens {
 		if t < 0 || int(t) >= vocab || seen[t] {
-			return fmt.Errorf("token %d of the draft vocabulary is %d: want each of 0 to %d once at most", i, t, vocab-1)
+			return fmt.Errorf("token %d of the draft vocabulary is %d: want ids from 0 to %d, each at most once", i, t, vocab-1)
 		}
 		seen[t] = true
 	}
@@ -516,7 +516,7 @@ func Check(s Shape, weights []tensor.Tensor, tokens []int32, called func(string)
 		}
 		c := s.Common().Layers
 		if c.Rope.Neighbours && (!s.Kind().Pairs || c.Arch != "llama") && !model.Alike(c.Arch) {
-			return fmt.Errorf("rows of queries and keys of %s layers in neighbouring pairs: want halves", c.Arch)
+			return fmt.Errorf("layers of %s must have the rows of queries and keys in halves, not in neighbouring pairs", c.Arch)
 		}
 		if err := s.Parts().Shapes().Check(weights, called); err != nil {
 			return err

@@ -37,7 +37,7 @@ func (s Shapes) Check(weights []tensor.Tensor, called func(name string) string) 
 		name := fileerr.Quote(called(w.Name))
 		switch {
 		case !ok:
-			return fmt.Errorf("tensor %s is not one of a head of this shape: this is another kind of head", name)
+			return fmt.Errorf("tensor %s does not belong to the head that the file describes", name)
 		case seen[w.Name]:
 			return fmt.Errorf("tensor %s occurs twice", name)
 		case !slices.Equal(want.Dims, w.Shape):

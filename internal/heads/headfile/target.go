@@ -21,13 +21,13 @@ const MaxTaps = 1 << 8
 func CheckTaps(taps []int, layers int) error {
 	switch {
 	case len(taps) < 1 || len(taps) > MaxTaps:
-		return fmt.Errorf("%d tapped layers: want 1 to %d", len(taps), MaxTaps)
+		return fmt.Errorf("the head taps %d layers: want 1 to %d", len(taps), MaxTaps)
 	case layers < 0:
 		return fmt.Errorf("the target's layer count is %d: want a positive number", layers)
 	}
 	for _, t := range taps {
 		if t < 0 || layers > 0 && t > layers {
-			return fmt.Errorf("tapped layers %v of a target of %d: want 0 (the embedding) to the last", taps, layers)
+			return fmt.Errorf("the head taps layers %v of a target of %d layers: want numbers from 0 (the embedding) to that", taps, layers)
 		}
 	}
 	return nil
@@ -39,17 +39,17 @@ func Fits(s Shape, target *model.Config) error {
 	hidden, usual := cmp.Or(c.TargetHidden, c.Layers.Hidden), s.DefaultTaps(target.Layers)
 	switch layers := *c.TargetLayers; {
 	case !s.Kind().Drafts(target.Arch):
-		return fmt.Errorf("the target's architecture is %q: want %s, whose keys and values the head reads", target.Arch, s.Kind().Target)
+		return fmt.Errorf("the target's architecture is %q: the head reads keys and values of %s", target.Arch, s.Kind().Target)
 	case hidden != target.Hidden:
-		return fmt.Errorf("the head is for a target whose hidden size is %d, this one's is %d: want a head made for this target", hidden, target.Hidden)
+		return fmt.Errorf("the head was made for a target of hidden size %d, and this one's is %d: use a head made for this target", hidden, target.Hidden)
 	case c.Layers.Vocab != target.Vocab:
-		return fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target", c.Layers.Vocab, target.Vocab)
+		return fmt.Errorf("the head's vocabulary has %d tokens, and the target's %d: use a head made for this target", c.Layers.Vocab, target.Vocab)
 	case layers > 0 && layers != target.Layers && target.Padded == 0: // padding adds layers
-		return fmt.Errorf("the head was made for a target of %d layers, this one has %d", layers, target.Layers)
+		return fmt.Errorf("the head was made for a target of %d layers, and this one has %d: use a head made for this target", layers, target.Layers)
 	case slices.Max(*c.Taps) > target.Layers:
-		return fmt.Errorf("the head taps layers %v, the target has %d", *c.Taps, target.Layers)
+		return fmt.Errorf("the head taps layers %v, and the target has %d: use a head made for this target", *c.Taps, target.Layers)
 	case len(usual) == 1 && (*c.Taps)[0] != usual[0] && target.Padded == 0: // the kind has no choice
-		return fmt.Errorf("the head taps layer %d of a target of %d: want the last", (*c.Taps)[0], target.Layers)
+		return fmt.Errorf("the head taps layer %d of a target of %d layers: heads of this kind tap the last", (*c.Taps)[0], target.Layers)
 	}
 	if b, ok := s.(Borrower); ok {
 		return b.BorrowsFrom(target)
@@ -94,7 +94,7 @@ func readTaps(k *ggufkeys.Keys, arch string) (taps []int, layers int, err error)
 	}
 	layers = k.Int(model.TargetLayersKey, 0)
 	if err = k.Err(); err == nil && taps == nil {
-		err = fmt.Errorf("key %q names no layers: want those of the target that the head reads", arch+tapsKey)
+		err = fmt.Errorf("key %q is missing: it lists the layers of the target that the head reads", arch+tapsKey)
 	}
 	return taps, layers, err
 }

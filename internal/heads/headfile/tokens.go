@@ -63,7 +63,7 @@ func (f *File) load(name string) (tensor.Tensor, error) {
 		v := whole(t, i)
 		wide[i] = float32(v)
 		if int64(wide[i]) != v {
-			return t, fmt.Errorf("tensor %s: entry %d is %d: want less than %d", fileerr.Quote(name), i, v, 1<<24)
+			return t, fmt.Errorf("tensor %s: entry %d is %d: the limit is %d", fileerr.Quote(name), i, v, 1<<24)
 		}
 	}
 	return tensor.FromFloat32s(name, tensor.F32, t.Shape, wide)
@@ -83,12 +83,12 @@ func readTokens(t, member tensor.Tensor, offset bool, vocab int) ([]int32, error
 			n += int64(i)
 		}
 		if n < 0 || n >= int64(vocab) {
-			return nil, fmt.Errorf("tensor %s: entry %d is of token %d: want 0 to %d", t.Name, i, n, vocab-1)
+			return nil, fmt.Errorf("tensor %s: entry %d names token %d: want 0 to %d", t.Name, i, n, vocab-1)
 		}
 		all = all && n == int64(i)
 		list[i] = int32(n)
 		if member.Type == numtype.Bool && len(member.Data) == vocab && member.Data[n] == 0 {
-			return nil, fmt.Errorf("tensors %s and %s disagree: entry %d of the first is of token %d, which the second has not", t.Name, member.Name, i, n)
+			return nil, fmt.Errorf("tensors %s and %s disagree: entry %d of the first names token %d, which is not in the second", t.Name, member.Name, i, n)
 		}
 	}
 	if all {

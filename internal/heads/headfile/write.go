@@ -107,7 +107,7 @@ func WriteGGUF(path, name string, s Shape, weights []tensor.Tensor, tokens []int
 func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type,
 	target *model.Config) (fields map[string]any, list []Out, err error) {
 	if _, speculators := s.Folders(); target != nil && !speculators {
-		return nil, nil, fmt.Errorf("a %s of this shape: vLLM's speculators have none", s.Kind().Name)
+		return nil, nil, fmt.Errorf("vLLM's speculators have no %s of this shape", s.Kind().Name)
 	}
 	if x, ok := s.(Completer); ok {
 		if weights, err = x.Complete(weights); err != nil {
@@ -215,7 +215,7 @@ func WriteSpeculators(dir string, s Shape, weights []tensor.Tensor, tokens []int
 
 func writeFolder(dir string, s Shape, weights []tensor.Tensor, tokens []int32, target *model.Config) error {
 	if s.Kind().Output && !HasOutput(weights) {
-		return fmt.Errorf("%s: tensor output.weight is missing, which other engines want in a folder as lm_head.weight: add the target's", dir)
+		return fmt.Errorf("%s: tensor output.weight is missing: other engines read it from a folder as lm_head.weight, so add the target's", dir)
 	}
 	fields, list, err := Folder(s, weights, tokens, tensor.F32, target)
 	if err != nil {
@@ -293,7 +293,7 @@ func rowOrder(c *model.Config, from, pairs bool) (func(name string) func(int) in
 		return func(string) func(int) int { return nil }, nil
 	}
 	if c.Rope.Dims != c.HeadDim {
-		return nil, fmt.Errorf("%d of %d dimensions of a head are rotated: want all", c.Rope.Dims, c.HeadDim)
+		return nil, fmt.Errorf("only %d of the %d dimensions of an attention head are rotated: cannot reorder their rows", c.Rope.Dims, c.HeadDim)
 	}
 	to := model.Halves(c.HeadDim)
 	if pairs {

@@ -68,7 +68,7 @@ func (a *allowance) wait(cost float64) float64 {
 	return max(-a.credit/allowanceRate, cost/allowanceRate-a.unseen)
 }
 
-// skip records a round without a proposal, which emitted so many tokens.
+// skip records a round without a proposal, and the number of tokens that it emitted.
 func (a *allowance) skip(tokens int) {
 	a.idle += float64(tokens)
 	a.unseen += float64(tokens)

@@ -167,8 +167,8 @@ func (m *masses) observe(chance []float32) {
 	}
 }
 
-// size returns how many nodes below the root are worth verifying if a plain pass has so many rows
-// and yields so many tokens, and drafting takes so many seconds.
+// size returns how many nodes below the root are worth verifying, given the rows of a plain pass,
+// the tokens that it yields, and the seconds that drafting takes.
 func (m *masses) size(verify *costCurve, rows int, tokens, drafting float64) (best int) {
 	most := tokens / (drafting + verify.at(rows))
 	for i, p := range m.chance {

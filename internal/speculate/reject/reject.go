@@ -30,7 +30,7 @@ type Sampler struct {
 // noMass is a probability that is only rounding error.
 const noMass = 1e-12
 
-// New returns a sampler for distributions over so many tokens.
+// New returns a sampler for distributions over a vocabulary of that size.
 func New(vocab int) *Sampler {
 	return &Sampler{p: make([]float64, vocab), q: make([]float64, vocab), rest: make([]float64, vocab)}
 }

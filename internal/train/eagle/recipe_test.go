@@ -19,7 +19,7 @@ func TestEagleRecipeRefuses(t *testing.T) {
 			"EAGLE version":       func(r *Recipe) { r.Version = 1 },
 			"only the last":       func(r *Recipe) { r.Version = 2 },
 			"whole blocks":        func(r *Recipe) { r.FFN = 48 },
-			"tapped layers":       func(r *Recipe) { r.Taps = []int{1, 3} },
+			"taps layers":         func(r *Recipe) { r.Taps = []int{1, 3} },
 			"precision":           func(r *Recipe) { r.Precision = "f16" },
 			"0 rows each":         func(r *Recipe) { r.Places = 0 },
 			"0 test steps":        func(r *Recipe) { r.TestSteps = 0 },

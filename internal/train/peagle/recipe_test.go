@@ -17,7 +17,7 @@ func TestRecipeRefuses(t *testing.T) {
 		map[string]func(r *Recipe){
 			"no block 2":             func(r *Recipe) { r.From = []int{2} },
 			"whole blocks":           func(r *Recipe) { r.FFN = 48 },
-			"tapped layers":          func(r *Recipe) { r.Taps = []int{1, 3} },
+			"taps layers":            func(r *Recipe) { r.Taps = []int{1, 3} },
 			"precision":              func(r *Recipe) { r.Precision = "f16" },
 			"depths are 1":           func(r *Recipe) { r.Depths = 1 },
 			"room":                   func(r *Recipe) { r.Depths = 17 },
