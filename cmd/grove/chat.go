@@ -143,7 +143,7 @@ func (c *chat) talk() error {
 		}
 		switch {
 		case err == nil:
-		case !c.in.interactive():
+		case !c.in.interactive(), c.ctx.Err() != nil:
 			return err
 		default:
 			c.note("%v", err)

@@ -88,6 +88,9 @@ Examples:
 }
 
 func (cmd *quantizeCmd) Run(p *command.Program) error {
+	if info, err := os.Stat(cmd.From); err == nil && info.IsDir() {
+		return command.Usagef("%s is a folder: grove convert --type %s writes it as a GGUF file", cmd.From, strings.ToLower(cmd.Type))
+	}
 	return rewrite(p, convert.Quantize, cmd.From, cmd.To, cmd.Type, convert.Options{}, cmd.Force)
 }
 

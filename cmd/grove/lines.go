@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,17 +139,16 @@ type readLine struct {
 func newPlainLines(r io.Reader) *plainLines {
 	l := &plainLines{lines: make(chan readLine)}
 	go func() {
-		b := bufio.NewReader(io.LimitReader(r, command.MaxPrompt))
-		for {
-			text, err := b.ReadString('\n')
-			if text != "" {
-				l.lines <- readLine{strings.TrimRight(text, "\r\n"), nil}
-			}
-			if err != nil {
-				l.lines <- readLine{"", err}
-				return
-			}
+		s := bufio.NewScanner(r)
+		s.Buffer(nil, command.MaxPrompt)
+		for s.Scan() {
+			l.lines <- readLine{s.Text(), nil}
 		}
+		err := cmp.Or(s.Err(), io.EOF)
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("standard input: a line of more than %s: no model takes that much", command.Size(command.MaxPrompt))
+		}
+		l.lines <- readLine{"", err}
 	}()
 	return l
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/model/synth"
@@ -304,7 +306,7 @@ func TestLostOutput(t *testing.T) {
 	}
 	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"eval", "-m", model, "--text", text},
 		{"drafters", "-m", model}, {"tokenize", "-m", model, "x"}, {"run", "-m", model, "-n", "3", "x"},
-		{"inspect", "-m", model}, {"help", "run"}} {
+		{"inspect", "-m", model}, {"help", "run"}, {"run", "--help"}, {"--version"}, {}} {
 		var err bytes.Buffer
 		code := command.NewProgram(&product, t.Context(), strings.NewReader(""), lost{}, &err).Main(args)
 		if code != 1 || !strings.Contains(err.String(), errLost.Error()) {
@@ -333,5 +335,59 @@ func TestChatTakesSlashes(t *testing.T) {
 	out := must(t, " /etc/hosts: what is this?\n", "chat", "-m", tiny(t), "-n", "3", "--json")
 	if !strings.Contains(out, `"role":"assistant"`) {
 		t.Errorf("%q", out)
+	}
+}
+
+// A chat reads as many lines as there are, and refuses one that is longer than any prompt.
+func TestChatLines(t *testing.T) {
+	line := strings.Repeat("x", 1<<20) + "\r\n"
+	all := newPlainLines(strings.NewReader(strings.Repeat(line, command.MaxPrompt>>20) + "\nthe last"))
+	count := map[string]int{}
+	for {
+		text, err := all.read(t.Context())
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				t.Error(err)
+			}
+			break
+		}
+		count[text]++
+	}
+	if count[line[:1<<20]] != command.MaxPrompt>>20 || count[""] != 1 || count["the last"] != 1 {
+		t.Errorf("%d lines of three kinds", len(count))
+	}
+	long := newPlainLines(strings.NewReader(strings.Repeat("x", command.MaxPrompt+1)))
+	if _, err := long.read(t.Context()); err == nil || !strings.Contains(err.Error(), "a line of more than") {
+		t.Errorf("a line that is too long: %v", err)
+	}
+}
+
+// typed is a person who types one message.
+type typed struct{ text string }
+
+func (*typed) interactive() bool { return true }
+
+func (y *typed) read(ctx context.Context) (text string, err error) {
+	text, y.text = y.text, ""
+	if text == "" {
+		return "", ctx.Err()
+	}
+	return text, nil
+}
+
+// SIGTERM during an answer ends a chat without a message of its own.
+func TestTerminateAnswer(t *testing.T) {
+	var stderr bytes.Buffer
+	m, err := grove.Open(tiny(t), grove.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := command.NewProgram(&product, ctx, nil, io.Discard, &stderr)
+	c := &chat{p: p, ctx: ctx, in: &typed{"hello"}, session: m.NewSession()}
+	if err := c.talk(); !errors.Is(err, context.Canceled) || stderr.Len() > 0 {
+		t.Errorf("%v: %s", err, stderr.String())
 	}
 }

@@ -107,7 +107,9 @@ func (p *Program) Main(args []string) int {
 			}
 		}
 	}
-	switch {
+	switch lost := p.lostOutput(); {
+	case lost != nil: // of help, or the version
+		return p.report(nil, lost)
 	case err != nil:
 		var parseErr *kong.ParseError
 		if errors.As(err, &parseErr) {
@@ -124,10 +126,15 @@ func (p *Program) Main(args []string) int {
 		return p.report(k, err)
 	}
 	err = k.Run()
-	if out, ok := p.Stdout.(*output); ok && err == nil && out.err != nil {
-		err = fmt.Errorf("standard output: %w", out.err)
+	return p.report(k, cmp.Or(err, p.lostOutput()))
+}
+
+// lostOutput returns the first error of writing to standard output.
+func (p *Program) lostOutput() error {
+	if out, ok := p.Stdout.(*output); ok && out.err != nil {
+		return fmt.Errorf("standard output: %w", out.err)
 	}
-	return p.report(k, err)
+	return nil
 }
 
 // Parse reads the command line. The context is nil if help or the version was asked for, and has been printed.

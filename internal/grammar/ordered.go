@@ -3,6 +3,7 @@ package grammar
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -24,7 +25,10 @@ func parseJSON(source string) (any, error) {
 	d := ordered{Decoder: json.NewDecoder(strings.NewReader(source))}
 	d.UseNumber()
 	v, err := d.read(0, 0)
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errors.New("not JSON: it ends too early")
+	case err != nil:
 		return nil, fmt.Errorf("not JSON: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {

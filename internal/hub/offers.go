@@ -3,6 +3,7 @@
 package hub
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func OffersFor(repo, snapshot string) (o Offers, err error) {
 	case err != nil:
 		return Offers{}, err
 	}
-	if err := json.Unmarshal(data, &o); err != nil {
+	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\ufeff")), &o); err != nil {
 		return Offers{}, fmt.Errorf("%s: %w", path, err)
 	}
 	for _, names := range [][]string{o.Heads, o.Drafts} {

@@ -211,7 +211,7 @@ func (s *Server) firstModel(ctx context.Context) (string, error) {
 		} `json:"data"`
 	}
 	if u, err := url.Parse(s.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", fmt.Errorf("%q is no address of a server: want one such as http://localhost:8080", s.URL)
+		return "", fmt.Errorf("--teacher %q: want the address of a server, such as http://localhost:8080", s.URL)
 	}
 	_, err := s.send(ctx, s.base()+"/v1/models", nil, &list)
 	if nobody := new(url.Error); err != nil && !errors.As(err, &nobody) { // the server is there, but busy or loading

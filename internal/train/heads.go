@@ -90,7 +90,7 @@ func (b *Basis) CheckBasis(layers Layering) error {
 	}
 	switch {
 	case c.Steps < 1:
-		return fmt.Errorf("%d steps: want a positive number", c.Steps)
+		return fmt.Errorf("--steps %d: want 1 or more", c.Steps)
 	case !(c.Schedule.Warmup >= 0 && c.Schedule.Warmup <= 1):
 		return fmt.Errorf("--warmup %g: want 0 to 1, the share of the steps", c.Schedule.Warmup)
 	case !(c.Clip >= 0):

@@ -259,6 +259,7 @@ func (f *finder) manifest(dir string) (*manifest, error) {
 		return nil, nil
 	}
 	m := &manifest{}
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // editors on Windows begin files with it
 	if err := json.Unmarshal(data, m); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -230,6 +230,7 @@ func TestManifest(t *testing.T) {
 		notes                int
 	}{
 		{`{}`, a, "heads [] draft  drafter ", 0},
+		{"\ufeff{}", a, "heads [] draft  drafter ", 0},
 		{`{"heads": [":` + head + `"], "drafts": [":` + b + `"]}`, a, "heads [" + head + "] draft " + b + " drafter ", 0},
 		// it does not draft for itself
 		{`{"heads": [":` + head + `"], "drafts": [":` + b + `"]}`, b, "heads [" + head + "] draft  drafter ", 0},

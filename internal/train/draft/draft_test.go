@@ -282,7 +282,7 @@ func TestRecipeRefuses(t *testing.T) {
 			"0 positions":   func(r *Recipe) { r.Places = 0 },
 			"a share NaN":   func(r *Recipe) { r.Soft = float32(math.NaN()) },
 			"no room for 8": func(r *Recipe) { r.Held.Prompt = 24 },
-			"0 steps":       func(r *Recipe) { r.Steps = 0 },
+			"--steps 0":     func(r *Recipe) { r.Steps = 0 },
 		})
 	j.Vocabulary = ""
 	r := tiny(40)

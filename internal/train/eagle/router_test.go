@@ -278,7 +278,7 @@ func TestRouterRecipeRefuses(t *testing.T) {
 		"0 tokens each":        func(r *RouterRecipe) { r.Size = 0 },
 		"0 clusters of a list": func(r *RouterRecipe) { r.Listed = 0 },
 		"0 tokens of a row":    func(r *RouterRecipe) { r.Top = 0 },
-		"0 steps":              func(r *RouterRecipe) { r.Steps = 0 },
+		"--steps 0":            func(r *RouterRecipe) { r.Steps = 0 },
 		"width 33":             func(r *RouterRecipe) { r.Width = 33 },
 		"with 0 rows":          func(r *RouterRecipe) { r.Places = 0 },
 		"drafting 0 steps":     func(r *RouterRecipe) { r.DraftSteps = 0 },

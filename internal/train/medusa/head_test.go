@@ -183,7 +183,7 @@ func TestRecipeRefuses(t *testing.T) {
 			"decay":           func(r *Recipe) { r.Decay = math.NaN() },
 			"template of 0":   func(r *Recipe) { r.Nodes = 0 },
 			"room":            func(r *Recipe) { r.Depths = 17 },
-			"0 steps":         func(r *Recipe) { r.Steps = 0 },
+			"--steps 0":       func(r *Recipe) { r.Steps = 0 },
 			"in parts of 2":   func(r *Recipe) { r.Rows = 3 },
 			"text \"web\"":    func(r *Recipe) { r.Text = "web" },
 			"48 tokens, 47 o": func(r *Recipe) { r.Long.Prompt = 47 },
