@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/models"
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // A drafter serves every later generation that names it, and the number of kept drafters is bounded.
@@ -76,6 +79,7 @@ type rowsState struct {
 
 var (
 	rowsDrafters        atomic.Int64
+	rowsPredicted       atomic.Pointer[[]int32] // what the last text was expected to repeat
 	slowBegan, slowEnds = make(chan struct{}), make(chan struct{})
 )
 
@@ -95,8 +99,14 @@ func init() {
 	draft.Register(draft.Family{Name: "slow-to-make", Help: "for tests", New: slow})
 }
 
-func (d *rowsOf) Pages() []draft.Pages                     { return []draft.Pages{&d.rows} }
-func (d *rowsOf) Begin(draft.Options) (draft.State, error) { return &rowsState{of: d}, nil }
+func (d *rowsOf) Pages() []draft.Pages { return []draft.Pages{&d.rows} }
+
+func (d *rowsOf) Begin(o draft.Options) (draft.State, error) {
+	if len(o.Predicted) > 0 { // a prefix that is kept has none
+		rowsPredicted.Store(&o.Predicted)
+	}
+	return &rowsState{of: d}, nil
+}
 
 func (d *rowsOf) Commit(rows []draft.Rows) error {
 	for _, r := range rows {
@@ -116,6 +126,31 @@ func (d *rowsOf) Resume(s draft.State, n int, from draft.State, common int) int 
 
 func (s *rowsState) add(n int64) { s.rows, s.of.rows.used = s.rows+n, s.of.rows.used+n }
 func (s *rowsState) Close()      { s.add(-s.rows) }
+
+// Of a long prediction, drafters get the beginning that fits the context: all requests wait while they read it.
+func TestPredictionIsCut(t *testing.T) {
+	m, err := OpenGGUF("embedded", models.Target(), Options{Threads: 1, Context: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	text := strings.Repeat("one two three ", 100)
+	tokens := m.Tokenizer().Encode(text, tokenizer.EncodeOptions{})
+	for _, r := range []Request{{Predict: text}, {PredictTokens: tokens}, {PredictTokens: tokens[:9]}} {
+		r.MaxTokens = 2
+		r.Drafter = "rows-of-texts"
+		if _, err := Collect(m.Generate(t.Context(), "one", r)); err != nil {
+			t.Fatal(err)
+		}
+		want := tokens[:64]
+		if r.Predict == "" {
+			want = tokens[:min(64, len(r.PredictTokens))]
+		}
+		if got := *rowsPredicted.Load(); !slices.Equal(got, want) {
+			t.Errorf("a drafter gets %d tokens, want %d", len(got), len(want))
+		}
+	}
+}
 
 // Drafters that are made for one generation go with it, however many clients name.
 func TestDraftersGo(t *testing.T) {

@@ -37,7 +37,7 @@ type Request struct {
 	Uncontrolled bool
 
 	// Predict is text that much of the output is expected to repeat, such as the file that is being edited.
-	// Drafters that can use it do. PredictTokens is the same as tokens.
+	// Drafters that can use it do: as many tokens as the context has. PredictTokens is the same as tokens.
 	Predict       string
 	PredictTokens []int32
 

@@ -359,6 +359,7 @@ func (g *generation) request() speculate.Request {
 			q.Predicted = t.Encode(r.Predict, tokenizer.EncodeOptions{})
 		}
 	}
+	q.Predicted = q.Predicted[:min(len(q.Predicted), g.m.Context())] // while a drafter reads it, all requests wait
 	if r.Logprobs || r.PromptLogprobs {
 		g.probs = logprobs{top: r.TopLogprobs, prompt: len(g.prompt)}
 		q.Logits, q.PromptLogits = g.probs.add, r.PromptLogprobs

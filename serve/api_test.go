@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -184,18 +185,19 @@ func TestPrediction(t *testing.T) {
 	for _, c := range []struct {
 		content any
 		some    bool
-	}{{text, true}, {[]any{map[string]any{"type": "text", "text": text}}, true}, {"ÄÖÜ", false}} {
+	}{{text, true}, {[]any{map[string]any{"type": "text", "text": text}}, true}, {"ÄÖÜ", false},
+		{strings.Repeat("ÄÖÜ ", 20000), false}} {
 		a := s.post("/v1/completions", with(body, "prediction",
 			map[string]any{"type": "content", "content": c.content}))
 		if at(a, "choices.0.text") != text {
-			t.Errorf("with the prediction %q the text is %q, want %q", c.content, at(a, "choices.0.text"), text)
+			t.Errorf("with the prediction %.99q the text is %q, want %q", c.content, at(a, "choices.0.text"), text)
 		}
 		details := at(a, "usage.completion_tokens_details")
 		accepted, rejected := at(details, "accepted_prediction_tokens").(float64), at(details,
 			"rejected_prediction_tokens").(float64)
 		// the text's tokens are not all its completion's
 		if accepted+rejected == 0 || c.some != (accepted > rejected) || !c.some && accepted > 0 {
-			t.Errorf("the prediction %q: %v", c.content, details)
+			t.Errorf("the prediction %.99q: %v", c.content, details)
 		}
 	}
 }

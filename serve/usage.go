@@ -55,7 +55,7 @@ func (a *answering) usage() *usage {
 			u.CompletionDetails.Reasoning += a.call.reasoningTokens(r.Tokens)
 		}
 		if predicted := a.call.request.PredictTokens; len(predicted) > 0 {
-			found := common(predicted, r.Tokens)
+			found := common(predicted[:min(len(predicted), a.call.model.Context())], r.Tokens)
 			u.CompletionDetails.Accepted += found
 			u.CompletionDetails.Rejected += len(predicted) - found
 		}
