@@ -82,6 +82,7 @@ func TestBadRequests(t *testing.T) {
 		{"completions", `{"prompt":"x","drafter":"best-first:model=/etc/passwd"}`, "drafter", "files"},
 		{"completions", `{"prompt":"x","drafter":"merge:lookup+(jetspec: model = x)"}`, "drafter", "files"},
 		{"completions", `{"prompt":"x","budget":1}`, "budget", "2 to 4096"},
+		{"completions", `{"prompt":"x","drafter":"lookup:min=1` + strings.Repeat(" ", 600) + `"}`, "drafter", "at most 512"},
 		{"completions", `{"prompt":"x","speculate":"no"}`, "speculate", "true or false"},
 		{"completions", `{"prompt":"x","priority":"high"}`, "priority", "whole number"},
 		{"completions", `{"prompt":"x","prediction":"y"}`, "prediction", "object"},

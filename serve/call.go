@@ -142,6 +142,9 @@ func optionsOfProgram(text string) bool {
 	return false
 }
 
+// mostDrafter bounds the bytes of a drafter's text: the model keeps it with what is learned about the drafter.
+const mostDrafter = 512
+
 // setDrafting sets how the text is drafted. Drafting does not change the text.
 func (c *call) setDrafting() error {
 	o := c.options
@@ -149,6 +152,9 @@ func (c *call) setDrafting() error {
 	r.Budget = o.Budget.value
 	r.Drafter = c.model.Drafter
 	named := o.Drafter.given && o.Drafter.value != "auto"
+	if n := len(o.Drafter.value); n > mostDrafter {
+		return o.Drafter.fail("a text of %d bytes: want at most %d", n, mostDrafter)
+	}
 	if named {
 		r.Drafter = o.Drafter.value
 	}
