@@ -175,8 +175,7 @@ func (b *messagesBody) conversation() (*conversation, error) {
 		return nil, b.Messages.fail("the field is required")
 	}
 	if b.System.given {
-		text := strings.Join(b.System.value, "\n")
-		v.messages = append(v.messages, message{path: b.System.path, role: "system", content: text})
+		v.messages = append(v.messages, message{path: b.System.path, role: "system", content: b.System.value.lines()})
 	}
 	for i := range b.Messages.value {
 		list, err := b.Messages.value[i].messages(fmt.Sprintf("%s[%d]", b.Messages.path, i))
@@ -241,6 +240,9 @@ func (b *turnBody) messages(path string) (list []message, err error) {
 	for i := range b.Content.value {
 		switch in := &b.Content.value[i]; in.Type.value {
 		case "text":
+			if content.Len() > 0 {
+				content.WriteString("\n")
+			}
 			content.WriteString(in.Text.text())
 			given = true
 		case "thinking":
@@ -270,7 +272,7 @@ func (b *turnBody) messages(path string) (list []message, err error) {
 
 // resultText returns the text of a tool's result. Chat templates know no errors, so the text says that it is one.
 func (b *turnBlock) resultText() string {
-	text := b.Content.text()
+	text := b.Content.lines()
 	if b.IsError && !saysError.MatchString(text) {
 		text = strings.TrimSpace("Error: " + text)
 	}

@@ -90,7 +90,7 @@ func (b *chatBody) conversation() (*conversation, error) {
 
 // message returns the message that a body at path makes.
 func (b *chatMessageBody) message(path string) (message, error) {
-	m := message{path: path, role: b.Role.value, content: b.Content.value.text(), result: b.ToolCallID, more: b.More}
+	m := message{path: path, role: b.Role.value, content: b.Content.value.lines(), result: b.ToolCallID, more: b.More}
 	for i := range b.ToolCalls.value {
 		m.calls = append(m.calls, b.ToolCalls.value[i].called())
 	}

@@ -412,3 +412,6 @@ func (c *content) readJSON(d *decoder, path string, raw json.RawMessage) error {
 
 // text returns all of the content.
 func (c content) text() string { return strings.Join(c, "") }
+
+// lines returns the parts as lines: vLLM and llama.cpp join the parts of a message so.
+func (c content) lines() string { return strings.Join(c, "\n") }

@@ -208,8 +208,8 @@ func (t *toolset) chooseResponse(f *field[toolChoice]) error {
 	return c.Type.fail("%q: want function, custom or allowed_tools: this server runs no tools", c.Type.value)
 }
 
-// messagesOf turns items into messages. Text, reasoning and calls of the assistant between two
-// messages of the user become one message.
+// messagesOf turns items into messages. Reasoning, a text and calls of the assistant between two
+// messages of the user become one message; a further text begins another, as in vLLM.
 func messagesOf(items []inputItem) (list []message, err error) {
 	open := false                       // the last message is the assistant's, and is not complete
 	var content, reason strings.Builder // of that message
@@ -240,16 +240,22 @@ func messagesOf(items []inputItem) (list []message, err error) {
 			role := in.Role.value
 			switch role {
 			case "assistant":
+				if content.Len() > 0 {
+					end()
+				}
 				assistant(in)
-				content.WriteString(in.Content.value.text())
+				content.WriteString(in.Content.value.lines())
 			case "system", "developer", "user":
-				add(message{path: in.path, role: role, content: in.Content.value.text()})
+				add(message{path: in.path, role: role, content: in.Content.value.lines()})
 			default:
 				return nil, in.Role.fail("%q: want system, developer, user or assistant", role)
 			}
 		case "reasoning":
 			assistant(in)
-			reason.WriteString(cmp.Or(in.Content.value.text(), in.Summary.text()))
+			if reason.Len() > 0 {
+				reason.WriteString("\n")
+			}
+			reason.WriteString(cmp.Or(in.Content.value.lines(), in.Summary.lines()))
 		case "function_call", "custom_tool_call":
 			name := qualified(in.Namespace, in.Name)
 			call := newCalledTool(in.CallID, name, argumentsOf(in.Arguments))
@@ -259,7 +265,7 @@ func messagesOf(items []inputItem) (list []message, err error) {
 			turn := assistant(in)
 			turn.calls = append(turn.calls, call)
 		case "function_call_output", "custom_tool_call_output":
-			add(message{path: in.path, role: "tool", content: in.Output.text(), result: in.CallID})
+			add(message{path: in.path, role: "tool", content: in.Output.lines(), result: in.CallID})
 		default:
 			return nil, in.Type.fail("%q: want message, reasoning, item_reference, or a call to a function or custom tool"+
 				" or its output", kind)

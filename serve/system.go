@@ -12,7 +12,7 @@ import (
 
 // encodeFitted makes the prompt of a conversation, in a form that the model's chat template accepts.
 // If the template fails, empty answers are left out, and consecutive messages of the user, also after a tool's result,
-// become one.
+// or of the assistant become one.
 func encodeFitted(layout *chat.Layout, list []grove.Message, options chat.Options) ([]int32, error) {
 	tokens, err := layout.Encode(placeSystem(layout, list, options), options)
 	if err == nil {
@@ -24,8 +24,13 @@ func encodeFitted(layout *chat.Layout, list []grove.Message, options chat.Option
 	var joined []grove.Message
 	for i, m := range list {
 		last := len(joined) - 1
+		before := grove.Message{}
+		if last >= 0 {
+			before = joined[last]
+		}
 		switch {
-		case last >= 0 && m.Role == "user" && (joined[last].Role == "user" || joined[last].Role == "tool"):
+		case m.Role == "user" && (before.Role == "user" || before.Role == "tool"),
+			m.Role == "assistant" && before.Role == m.Role && m.Content != "" && m.Extra == nil && before.Extra == nil:
 			joined[last].Content += "\n\n" + m.Content
 		case m.Role != "assistant" || m.Content != "" || m.Extra != nil || i == len(list)-1:
 			joined = append(joined, m)

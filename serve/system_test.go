@@ -32,7 +32,7 @@ func TestSystemMessages(t *testing.T) {
 	for name, template := range systemTemplates {
 		s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
 		for _, shape := range []string{"u", "su", "ssu", "us", "sus", "suas", "usau", "sssuasu", "dsu", "dduadu", "s",
-			"uu", "suuau", "susu", "uuasu"} {
+			"uu", "suuau", "susu", "uuasu", "uaau", "suaaau"} {
 			var messages []any
 			var texts []string
 			for i, c := range shape {
@@ -162,6 +162,32 @@ func TestSystemBehindResult(t *testing.T) {
 		prompt := s.post("/detokenize", map[string]any{"tokens": tokens})["content"].(string)
 		if !strings.Contains(prompt, want) {
 			t.Errorf("the prompt is %q, want %q in it", prompt, want)
+		}
+	}
+}
+
+// Parts of a message are lines of it, and an answer's further texts are messages, as in vLLM.
+func TestSeveralTexts(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: turns}), serve.Options{})
+	parts := func(kind string) string {
+		return fmt.Sprintf(`[{"type":"%s","text":"a"},{"type":"%[1]s","text":"b"}]`, kind)
+	}
+	for _, c := range []struct{ path, body, want string }{
+		{"/v1/responses/input_tokens", `{"input":[{"role":"user","content":` + parts("input_text") + `}]}`, "user=a\nb;"},
+		{"/v1/responses/input_tokens", `{"input":[{"role":"user","content":"x"},{"role":"assistant","content":"a"},` +
+			`{"type":"message","role":"assistant","content":` + parts("output_text") + `},{"role":"user","content":"y"}]}`,
+			"user=x;assistant=a;assistant=a\nb;user=y;"},
+		{"/v1/messages/count_tokens", `{"messages":[{"role":"user","content":` + parts("text") + `}]}`, "user=a\nb;"},
+		{"/v1/messages/count_tokens", `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":` +
+			parts("text") + `}]}]}`, "user=<tool_response>\na\nb\n</tool_response>;"},
+		{"/tokenize", `{"messages":[{"role":"user","content":` + parts("text") + `},{"role":"assistant","content":"c"},` +
+			`{"role":"assistant","content":"d"}]}`, "user=a\nb;assistant=c;assistant=d;"},
+	} {
+		want := s.post("/tokenize", map[string]any{"prompt": c.want})
+		got := s.post(c.path, object(t, c.body))
+		if got["tokens"] != nil && fmt.Sprint(got["tokens"]) != fmt.Sprint(want["tokens"]) ||
+			got["tokens"] == nil && got["input_tokens"] != want["count"] {
+			t.Errorf("%s of %s: %v, want %v", c.path, c.body, got, want)
 		}
 	}
 }
