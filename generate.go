@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
@@ -120,8 +119,8 @@ func Collect(chunks iter.Seq2[Chunk, error]) (*Result, error) {
 
 // output turns tokens into text as they are emitted.
 type output struct {
-	decoder *tokenizer.Decoder // nil without a tokenizer
-	hidden  []int32            // tokens that the text leaves out
+	decoder *tokenizer.Decoder     // nil without a tokenizer
+	hides   func(token int32) bool // whether the text leaves it out
 	thought reasoned
 	stopper stopper
 	all     strings.Builder // the text let out: a prefix of the tokens' text
@@ -144,7 +143,7 @@ func (o *output) push(token int32) (stopped bool) {
 		return false
 	}
 	text := ""
-	if !slices.Contains(o.hidden, token) {
+	if !o.hides(token) {
 		text = o.decoder.Push(token)
 	}
 	o.decoded += len(text)

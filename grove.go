@@ -262,6 +262,7 @@ func (m *Model) target() registry.Target {
 type insides interface {
 	target() registry.Target
 	check(prompt []int32, r *Request) error
+	hides(r *Request) func(token int32) bool
 	engineStats() engine.Stats
 	adapterOf(drafter string) (*adapt.Adapter, error)
 }
@@ -273,6 +274,7 @@ func init() {
 	inside.Check = func(m any, prompt []int32, r any) error { return m.(insides).check(prompt, r.(*Request)) }
 	inside.EngineStats = func(m any) engine.Stats { return m.(insides).engineStats() }
 	inside.SetOpenOptions = func(o any, more inside.OpenOptions) { o.(*Options).more = more }
+	inside.Hides = func(m any, r any) func(int32) bool { return m.(insides).hides(r.(*Request)) }
 	inside.RequestOptionsOf = func(r any) *inside.RequestOptions { return &r.(*Request).more }
 	inside.Stats = func(r any) *speculate.Stats { return &r.(*Result).all }
 	inside.Adapter = func(m any, drafter string) (*adapt.Adapter, error) { return m.(insides).adapterOf(drafter) }

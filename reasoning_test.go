@@ -124,3 +124,37 @@ func TestChatHidesMarks(t *testing.T) {
 		}
 	}
 }
+
+// A control token that is part of no mark is left out of an answer with reasoning too.
+func TestStrayControlTokens(t *testing.T) {
+	s, err := synth.Lookup("tiny-qwen3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	if err := synth.Write(context.Background(), path, s, synth.Options{Type: tensor.F32, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for _, marked := range []bool{false, true} {
+		turn := "{{ m.content }}"
+		if marked {
+			turn = "{% if m.reasoning_content %}<|im_start|>{{ m.reasoning_content }}</thought>{% endif %}" + turn
+		}
+		m, err := grove.Open(path, grove.Options{Threads: 1, Context: 256,
+			ChatTemplate: "{% for m in messages %}{{ m.role }}: " + turn + "\n{% endfor %}"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		stray, _ := m.Tokenizer().Find("<|im_start|>")
+		r, err := grove.Collect(m.Generate(context.Background(), "x", grove.Request{Reasoning: true, MaxTokens: 12,
+			Sampling: grove.Sampling{Temperature: 1, Seed: 3, LogitBias: map[int32]float32{stray: 20}}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := m.Tokenizer().Decode(r.Tokens, tokenizer.DecodeOptions{Continue: true, Special: marked})
+		if !slices.Contains(r.Tokens, stray) || r.Text != text {
+			t.Errorf("a mark: %v; %v: %q, want %q", marked, r.Tokens, r.Text, text)
+		}
+	}
+}

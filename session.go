@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -334,7 +335,7 @@ func (g *generation) request() speculate.Request {
 	g.out.stopper.stops = slices.Concat(r.Stop, r.turnEnds)
 	marks, _ := g.m.marks()
 	g.out.thought.marks = marks
-	g.out.hidden = r.hidden
+	g.out.hides = g.m.hides(r)
 	if r.Tools != nil {
 		g.out.thought.opens = callform.Of(r.Tools.Form).Opens()
 	}
@@ -351,7 +352,7 @@ func (g *generation) request() speculate.Request {
 		Stop: g.out.push, Predicted: r.PredictTokens,
 	}
 	if t := g.m.m.Tokenizer; t != nil {
-		g.out.decoder = t.NewDecoder(tokenizer.DecodeOptions{Continue: true, Special: r.Tools != nil || r.Reasoning})
+		g.out.decoder = t.NewDecoder(tokenizer.DecodeOptions{Continue: true, Special: true})
 		if !r.IgnoreEnd {
 			q.End = t.IsEOG
 		}
@@ -365,6 +366,24 @@ func (g *generation) request() speculate.Request {
 		q.Logits, q.PromptLogits = g.probs.add, r.PromptLogprobs
 	}
 	return q
+}
+
+// hides returns which tokens a request's text leaves out: control tokens, except those of the marks of reasoning and,
+// since the grammar of tools allows no others, those of calls.
+func (m *Model) hides(r *Request) func(token int32) bool {
+	shown := ""
+	if r.Reasoning {
+		thought, answer := m.marks()
+		shown = thought.Begin + thought.End + answer.Begin + answer.End
+		if thought == callform.Channels {
+			shown += "<|end|><|start|>"
+		}
+	}
+	t := m.m.Tokenizer
+	return func(token int32) bool {
+		stray := r.Tools == nil && !strings.Contains(shown, t.Text(token))
+		return t.IsSpecial(token) && (stray || slices.Contains(r.hidden, token))
+	}
 }
 
 // result returns the result of the generation.

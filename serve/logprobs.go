@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -20,10 +21,10 @@ type logprob struct {
 // logprobs follows a choice's text, to know where its tokens begin. The zero value is for calls
 // that ask for no log-probabilities.
 type logprobs struct {
-	call    *call
-	decoder *tokenizer.Decoder // nil without a tokenizer
-	offset  int
-	prompt  string // the rest, after offset, of a prompt that the text begins with
+	call   *call
+	decode func(token int32) string // nil without a tokenizer
+	offset int
+	prompt string // the rest, after offset, of a prompt that the text begins with
 }
 
 func newLogprobs(c *call, prompt string) logprobs {
@@ -34,11 +35,23 @@ func newLogprobs(c *call, prompt string) logprobs {
 	if c.echo {
 		l.prompt = prompt
 	}
-	if t := c.model.Tokenizer(); t != nil {
-		marks := c.request.Tools != nil || c.request.Reasoning // the text has them, although they are special tokens
-		l.decoder = t.NewDecoder(tokenizer.DecodeOptions{Continue: !c.echo, Special: marks})
+	if c.model.Tokenizer() != nil {
+		l.decode = c.newDecoder(!c.echo)
 	}
 	return l
+}
+
+// newDecoder returns a function that turns the tokens of a choice, one by one, into its text. continues says that no
+// prompt begins it.
+func (c *call) newDecoder(continues bool) func(token int32) string {
+	d := c.model.Tokenizer().NewDecoder(tokenizer.DecodeOptions{Continue: continues, Special: true})
+	hides := inside.Hides(c.model, &c.request)
+	return func(token int32) string {
+		if hides(token) {
+			return ""
+		}
+		return d.Push(token)
+	}
 }
 
 // take lists the log-probabilities that a chunk adds, except those of the model's end-of-text token.
@@ -64,10 +77,10 @@ func (l *logprobs) take(chunk *grove.Chunk) (list []logprob) {
 
 func (l *logprobs) at(p grove.TokenLogprobs, first bool) logprob {
 	at := logprob{p, first, l.offset, l.offset}
-	if l.decoder == nil {
+	if l.decode == nil {
 		return at
 	}
-	text := l.decoder.Push(p.Token)
+	text := l.decode(p.Token)
 	t, bare := l.call.model.Tokenizer(), strings.TrimPrefix(text, " ")
 	switch name := t.Text(p.Token); {
 	case l.prompt == "":

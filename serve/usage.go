@@ -7,7 +7,6 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/speculate"
-	"github.com/grovellm/grove/tokenizer"
 )
 
 // usage counts tokens as OpenAI does.
@@ -74,10 +73,10 @@ func (c *call) reasoningTokens(tokens []int32) (n int) {
 	r.tools = nil
 	r.verbatim = false
 	r.reasoning = true
-	d := c.model.Tokenizer().NewDecoder(tokenizer.DecodeOptions{Continue: true, Special: true})
+	decode := c.newDecoder(true)
 	for i, token := range tokens {
 		before := r.state
-		p := r.add(d.Push(token), false)
+		p := r.add(decode(token), false)
 		switch {
 		case r.state == inContent && r.reasoning:
 			return 0

@@ -90,6 +90,9 @@ type RequestOptions struct {
 // Check says what is wrong with a request, which is a *grove.Request, for a prompt of a model.
 var Check func(model any, prompt []int32, request any) error
 
+// Hides returns which tokens the text of a request, which is a *grove.Request, leaves out.
+var Hides func(model, request any) func(token int32) bool
+
 // RequestOptionsOf are those of a request, which is a *grove.Request, to be set.
 var RequestOptionsOf func(request any) *RequestOptions
 
