@@ -152,10 +152,17 @@ func (o *output) push(token int32) (stopped bool) {
 }
 
 func (o *output) add(text string) (stopped bool) {
-	thought, text := o.thought.push(text)
-	o.all.WriteString(thought)
-	text, stopped = o.stopper.push(text)
-	o.all.WriteString(text)
+	for again := true; again && !stopped; {
+		var thought string
+		thought, text, again = o.thought.push(text)
+		o.all.WriteString(thought)
+		text, stopped = o.stopper.push(text)
+		o.all.WriteString(text)
+		text = ""
+		if again && !stopped {
+			o.all.WriteString(o.stopper.flush())
+		}
+	}
 	return stopped
 }
 

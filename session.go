@@ -337,7 +337,9 @@ func (g *generation) request() speculate.Request {
 	g.out.thought.marks = marks
 	g.out.hides = g.m.hides(r)
 	if r.Tools != nil {
-		g.out.thought.opens = callform.Of(r.Tools.Form).Opens()
+		form := callform.Of(r.Tools.Form)
+		g.out.thought.opens = form.Opens()
+		g.out.thought.preamble = callform.Marks{Begin: form.Preamble.Assign.String(), End: form.Preamble.Close.String()}
 	}
 	answer := r.Grammar+r.JSONSchema+r.Regex != "" && r.Tools == nil // an answer under such a constraint has no channels
 	switch {

@@ -50,12 +50,13 @@ func (s *stopper) flush() string {
 }
 
 // reasoned separates the reasoning at the beginning of an output from the rest: stop strings count
-// only after it. The zero value is for outputs without reasoning.
+// only after it, and in preambles. The zero value is for outputs without reasoning.
 type reasoned struct {
-	marks callform.Marks
-	opens string // begins a call, which also ends reasoning
-	state reasonedState
-	held  string
+	marks    callform.Marks
+	opens    string         // begins a call, which also ends reasoning
+	preamble callform.Marks // around text for the user between reasoning; empty if there is none
+	state    reasonedState
+	held     string
 }
 
 type reasonedState int
@@ -64,15 +65,16 @@ const (
 	noReasoning     reasonedState = iota // reasoning is absent, or over
 	mayReason                            // so far there are only white space and part of the mark
 	isReasoning                          // reasoning has not ended
+	inPreamble                           // more of it may follow
 	beforeText                           // after its end, in white space that is not part of the answer
 	reasoningSpaces = " \n"
 )
 
 // push adds text, and returns the reasoning, with its marks and the white space after it, and the
-// text that follows.
-func (r *reasoned) push(text string) (thought, rest string) {
+// text that follows. again says that this was a preamble, behind which there may be more of both.
+func (r *reasoned) push(text string) (thought, rest string, again bool) {
 	if r.state == noReasoning {
-		return "", text
+		return "", text, false
 	}
 	r.held += text
 	if r.state == mayReason {
@@ -80,28 +82,42 @@ func (r *reasoned) push(text string) (thought, rest string) {
 		case strings.HasPrefix(begun, r.marks.Begin), strings.HasPrefix(begun, r.marks.End):
 			r.state = isReasoning
 		case strings.HasPrefix(r.marks.Begin, begun), strings.HasPrefix(r.marks.End, begun):
-			return "", ""
+			return "", "", false
 		default:
 			r.state = noReasoning
 		}
 	}
 	if r.state == isReasoning {
 		before, mark, _, ended := r.marks.Cut(r.held, r.opens)
+		next := beforeText
+		said, begin, _, begins := callform.Marks{End: r.preamble.Begin}.Cut(r.held, "")
+		if r.preamble.Begin != "" && len(said) < len(before) {
+			before, mark = said, begin
+			ended = begins
+			next = inPreamble
+		}
 		thought = r.cut(len(before) + len(mark))
 		if !ended {
-			return thought, ""
+			return thought, "", false
 		}
-		r.state = beforeText
+		r.state = next
+	}
+	if r.state == inPreamble {
+		before, _, _, ended := callform.Marks{End: r.preamble.End}.Cut(r.held, "")
+		if ended { // the mark is reasoning
+			r.state = isReasoning
+		}
+		return thought, r.cut(len(before)), ended
 	}
 	if r.state == beforeText {
 		after := strings.TrimLeft(r.held, reasoningSpaces)
 		thought += r.cut(len(r.held) - len(after))
 		if after == "" {
-			return thought, ""
+			return thought, "", false
 		}
 		r.state = noReasoning
 	}
-	return thought, r.cut(len(r.held))
+	return thought, r.cut(len(r.held)), false
 }
 
 // flush returns the text held back, when no more will come.

@@ -7,6 +7,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/callform"
+	"github.com/grovellm/grove/internal/testing/calltest"
+	"github.com/grovellm/grove/models"
 )
 
 // reference finds the stop string that is complete first by trying every end in the whole text.
@@ -104,6 +106,69 @@ func TestStopBehindReasoning(t *testing.T) {
 		}
 		if got := o.all.String(); got != want || stopped != wantStopped {
 			t.Fatalf("got %q (stopped %v), want %q (stopped %v)", got, stopped, want, wantStopped)
+		}
+	})
+}
+
+// Stop strings count in the text that gpt-oss writes for the user between reasoning, and end there, however the text
+// is cut.
+func TestStopInPreamble(t *testing.T) {
+	m, err := OpenGGUF("target", models.Target(), Options{Threads: 1, ChatTemplate: strings.Replace(
+		calltest.Templates["gptoss"], "<|end|><|assistant|>", "<|end|><|start|>assistant", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	layout, err := m.Layout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	form, err := layout.CallForm()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := generation{m: m, r: &Request{Reasoning: true, Tools: &Tools{Form: form}}}
+	g.request()
+	preamble := g.out.thought.preamble
+	want := callform.Marks{Begin: "<|channel|>commentary<|message|>", End: "<|end|><|start|>assistant"}
+	if preamble != want {
+		t.Fatalf("a preamble stands between %q", preamble)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		stops := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "ab", "ba", "<", "end"}), 0, 3).Draw(t, "stops")
+		text, want := "", ""
+		stopped := false
+		words := rapid.StringMatching(`[ab ]{0,6}`)
+		for _, kind := range rapid.SliceOfN(rapid.SampledFrom([]string{"analysis", "commentary"}), 0, 4).Draw(t, "messages") {
+			begin, said := "<|channel|>"+kind+"<|message|>", words.Draw(t, "text")
+			kept := said
+			text += begin + said + preamble.End
+			if !stopped {
+				if kind == "commentary" {
+					kept, stopped = reference(said, stops)
+				}
+				want += begin + kept + preamble.End[:map[bool]int{false: len(preamble.End)}[stopped]]
+			}
+		}
+		if said := words.Draw(t, "answer"); !stopped {
+			kept, ended := reference(strings.TrimLeft(said, " "), stops)
+			spaces := said[:len(said)-len(strings.TrimLeft(said, " "))]
+			text, stopped = text+callform.Channels.End+said, ended
+			want += callform.Channels.End + spaces + kept
+		}
+		o := output{stopper: stopper{stops: stops}}
+		o.thought = reasoned{marks: callform.Channels, preamble: preamble, state: isReasoning}
+		got := false
+		for rest := text; rest != "" && !got; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "cut")
+			got = o.add(rest[:n])
+			rest = rest[n:]
+		}
+		if !got {
+			got = o.end()
+		}
+		if o.all.String() != want || got != stopped {
+			t.Fatalf("%q: got %q (stopped %v), want %q (stopped %v)", text, o.all.String(), got, want, stopped)
 		}
 	})
 }
