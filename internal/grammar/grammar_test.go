@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -324,4 +325,76 @@ func Regex(pattern string) (*Grammar, error) {
 		return nil, err
 	}
 	return g.compile(root)
+}
+
+// Masks of counted repetitions are right near both ends and far from them, for tokens of every length, and far from
+// both ends they are computed once.
+func TestMasksOfCounts(t *testing.T) {
+	var pieces [][]byte
+	for _, piece := range []string{"a", "b", ",", `"`, "\\n", "é", "\xc3", "\xa9", "a,", `a"`, "ab,ab,", "b\"x"} {
+		for _, n := range []int{1, 2, 7, 16, 31, 32, 33, 34, 64, 70} {
+			if n == 1 || len(piece) < 3 {
+				pieces = append(pieces, []byte(strings.Repeat(piece, n)))
+			}
+		}
+	}
+	v := NewVocab(pieces)
+	for _, source := range []string{`root ::= [ab]{100,300}`, `root ::= ("a"? "b"?){40,90}`, `root ::= [^"]{0,200} "\"x"`,
+		`root ::= (([ab]{1,50} ","){35,60} "\""){2,40}`, `root ::= item{0,120} "b"` + "\nitem ::= [ab]{2} \",\""} {
+		g, err := GBNF(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			s, err := g.Start()
+			length := rapid.IntRange(0, 120).Draw(t, "tokens")
+			for range length {
+				unambiguous(t, err)
+				mask, err := g.Mask(v, s)
+				unambiguous(t, err)
+				var allowed []int32
+				for token := range pieces {
+					next, err := g.Next(v, s, int32(token))
+					unambiguous(t, err)
+					if (next != nil) != mask.Has(int32(token)) {
+						t.Fatalf("token %q: %v", pieces[token], next != nil)
+					}
+					if next != nil {
+						allowed = append(allowed, int32(token))
+					}
+				}
+				if mask.Count() != len(allowed) {
+					t.Fatalf("%d tokens, want %d", mask.Count(), len(allowed))
+				}
+				if len(allowed) == 0 {
+					return
+				}
+				s, err = g.Next(v, s, rapid.SampledFrom(allowed).Draw(t, "token"))
+				unambiguous(t, err)
+			}
+		})
+	}
+	g, err := JSONSchema(`{"type": "string", "minLength": 5, "maxLength": 2000}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := NewVocab(slices.DeleteFunc(pieces, func(p []byte) bool { return len(p) > shortPiece }))
+	s, err := g.Start()
+	masks := map[*Mask]bool{}
+	for _, text := range []string{`"`, strings.Repeat("a", 2000)} {
+		for _, b := range []byte(text) {
+			m, err := g.Mask(short, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			masks[m] = true
+			s, err = g.walk(s, []byte{b})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(masks) > 45 { // before the string, before its fifth character, and near its end
+		t.Errorf("%d masks for 2,001 tokens", len(masks))
+	}
 }

@@ -13,11 +13,16 @@ type Vocab struct {
 	pieces [][]byte // by token; nil for tokens that do not occur in text
 	order  []int32
 	shared []uint16
-	text   []byte // of the tokens in order, one after another
+	text   []byte  // of the tokens in order, one after another
+	long   []int32 // tokens of more bytes than shortPiece
 }
 
 // maxPiece limits the bytes of a token; longer ones are never allowed.
 const maxPiece = math.MaxUint16
+
+// shortPiece bounds the bytes of most tokens: 70 of DeepSeek's 102,400 have more. Shorter tokens begin at most as many
+// repetitions, so states in which more must or may follow allow the same short tokens.
+const shortPiece = 32
 
 // NewVocab makes a vocabulary from the texts of its tokens. Tokens with an empty text are never allowed.
 func NewVocab(pieces [][]byte) *Vocab {
@@ -32,6 +37,9 @@ func NewVocab(pieces [][]byte) *Vocab {
 	slices.SortStableFunc(v.order, func(a, b int32) int { return bytes.Compare(v.pieces[a], v.pieces[b]) })
 	for _, token := range v.order {
 		v.text = append(v.text, v.pieces[token]...)
+		if len(v.pieces[token]) > shortPiece {
+			v.long = append(v.long, token)
+		}
 	}
 	v.shared = make([]uint16, len(v.order))
 	for i := 1; i < len(v.order); i++ {
@@ -84,8 +92,8 @@ func (g *Grammar) Next(v *Vocab, s *State, token int32) (*State, error) {
 	return next, nil
 }
 
-// Mask returns the set of tokens that are allowed in a state. It walks the vocabulary's trie, and
-// skips the subtree below a byte that is not allowed.
+// Mask returns the set of tokens that are allowed in a state. States that differ in large counts of repetitions
+// share it, except for long tokens.
 func (g *Grammar) Mask(v *Vocab, s *State) (*Mask, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,6 +101,57 @@ func (g *Grammar) Mask(v *Vocab, s *State) (*Mask, error) {
 	if m := g.masks[v][s]; m != nil {
 		return m, nil
 	}
+	g.pending = g.restack(g.pending[:0], s.configs, shortPiece+1)
+	near, err := g.closure()
+	if err != nil {
+		return nil, err
+	}
+	m := g.masks[v][near]
+	if m == nil {
+		if m, err = g.allowed(v, near); err != nil {
+			return nil, err
+		}
+		g.keep(v, near, m)
+	}
+	if near != s {
+		if m, err = g.withLong(m, v, s); err != nil {
+			return nil, err
+		}
+		g.keep(v, s, m)
+	}
+	return m, nil
+}
+
+// keep caches a mask.
+func (g *Grammar) keep(v *Vocab, s *State, m *Mask) {
+	if len(g.masks[v]) >= max(maskMemory/(8*len(m.bits)+1), 16) || g.masks[v] == nil {
+		g.masks[v] = map[*State]*Mask{}
+	}
+	g.masks[v][s] = m
+}
+
+// withLong returns a mask that is right for short tokens with the long tokens that are allowed in a state.
+func (g *Grammar) withLong(m *Mask, v *Vocab, s *State) (*Mask, error) {
+	own := m
+	for _, token := range v.long {
+		next, err := g.walk(s, v.pieces[token])
+		if err != nil {
+			return nil, err
+		}
+		if allowed := next != dead; allowed != m.Has(token) {
+			if own == m {
+				own = &Mask{slices.Clone(m.bits), m.count}
+			}
+			own.bits[token/64] ^= 1 << (token % 64)
+			own.count += map[bool]int{true: 1, false: -1}[allowed]
+		}
+	}
+	return own, nil
+}
+
+// allowed computes the set of tokens that are allowed in a state. It walks the vocabulary's trie, and
+// skips the subtree below a byte that is not allowed.
+func (g *Grammar) allowed(v *Vocab, s *State) (*Mask, error) {
 	m := &Mask{bits: make([]uint64, (v.size+63)/64)}
 	path := []*State{s} // after each byte of the previous piece
 	text := v.text
@@ -130,9 +189,5 @@ func (g *Grammar) Mask(v *Vocab, s *State) (*Mask, error) {
 			m.count++
 		}
 	}
-	if len(g.masks[v]) >= max(maskMemory/(8*len(m.bits)+1), 16) || g.masks[v] == nil {
-		g.masks[v] = map[*State]*Mask{}
-	}
-	g.masks[v][s] = m
 	return m, nil
 }

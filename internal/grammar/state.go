@@ -3,6 +3,7 @@ package grammar
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 )
@@ -117,21 +118,25 @@ func (g *Grammar) push(call frame) *frame {
 	return f
 }
 
-// restack returns the configurations with stacks from the current cache, where equal stacks are the same pointer.
-func (g *Grammar) restack(configs []config) []config {
+// restack appends configurations with stacks from the current cache, where equal stacks are the same pointer. Larger
+// counts of repetitions than far become the same.
+func (g *Grammar) restack(list, configs []config, far int32) []config {
 	same := map[*frame]*frame{nil: nil}
 	var stack func(f *frame) *frame
 	stack = func(f *frame) *frame {
 		if _, ok := same[f]; !ok {
-			same[f] = g.push(frame{node: f.node, least: f.least, most: f.most, up: stack(f.up)})
+			call := frame{node: f.node, least: min(f.least, far), most: f.most, up: stack(f.up)}
+			if call.most > far {
+				call.most = unlimited
+			}
+			same[f] = g.push(call)
 		}
 		return same[f]
 	}
-	current := make([]config, len(configs))
-	for i, c := range configs {
-		current[i] = config{c.node, stack(c.stack)}
+	for _, c := range configs {
+		list = append(list, config{c.node, stack(c.stack)})
 	}
-	return current
+	return list
 }
 
 // Start returns the state before any text.
@@ -231,7 +236,7 @@ func (g *Grammar) intern(configs []config, accepting bool) *State {
 func (g *Grammar) step(s *State, b byte) (*State, error) {
 	if s.generation != g.generation { // drop references that keep older states in memory
 		s.to = nil
-		s.current = g.restack(s.configs)
+		s.current = g.restack(nil, s.configs, math.MaxInt32)
 		s.generation = g.generation
 	}
 	class := g.class[b]
