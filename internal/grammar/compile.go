@@ -1,6 +1,8 @@
 package grammar
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -67,7 +69,7 @@ func (g *grammar) compile(root int) (*Grammar, error) {
 		return nil, c.err
 	}
 	if !c.prune()[root] {
-		return nil, fmt.Errorf("no text can complete it")
+		return nil, cmp.Or(g.lack, errors.New("no text can complete it"))
 	}
 	if rule := c.leftRecursive(); rule != none {
 		return nil, fmt.Errorf("rule %s begins with itself: write repetition with * or on the right", g.names[rule])

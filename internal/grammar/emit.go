@@ -65,7 +65,7 @@ func commonMultiple(a, b *big.Rat) *big.Rat {
 // cannot records an unsupported combination of keywords.
 func (c *schemas) cannot(keyword, what string) *expr {
 	if c.err == nil {
-		c.err = fmt.Errorf("keyword %s: %s cannot be honoured", keyword, what)
+		c.err = fmt.Errorf("%s: keyword %s: %s cannot be honoured", c.at, keyword, what)
 	}
 	return nothing()
 }

@@ -37,6 +37,7 @@ type grammar struct {
 	names   []string
 	thought [2]int // the rules of reasoning, from the first to one past the last
 	nodes   int    // of the automaton, as far as it has been made
+	lack    error  // why there is no text, as far as is known
 }
 
 func (g *grammar) add(name string, e *expr) int {

@@ -92,16 +92,22 @@ func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any)
 		return c.anyOf(list, c.terms(p, name, v))
 	case "oneOf":
 		var out []*shape
+		property := ""
 		if d, ok := o.values["discriminator"].(*object); ok { // OpenAPI's
-			if property, ok := d.values["propertyName"].(string); ok { // it determines which schema applies
+			property, ok = d.values["propertyName"].(string)
+			if ok { // it determines which schema applies
 				list = c.narrow(list, func(s *shape) { s.required = append(s.required, property) }, isObject)
 			}
 		}
 		all := c.terms(p, name, v)
+		tags := make([]map[string][]string, len(all))
+		for i, t := range all {
+			tags[i] = c.tags(t, property)
+		}
 		for i, t := range all {
 			one := c.apply(clones(list), t)
 			for j, other := range all {
-				if j != i && !c.apart(one, other) {
+				if j != i && !tagsDiffer(tags[i], tags[j]) && !c.apart(one, other) {
 					one = c.apply(one, other.negated())
 				}
 			}
@@ -212,7 +218,7 @@ func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any)
 // checkDenial fails if a negation left nothing because violating a keyword is not supported.
 func (c *schemas) checkDenial(p place, keyword string, before, after []*shape) {
 	if len(after) == 0 && len(before) > 0 && c.skipped {
-		c.fail(p, keyword, "no value can be told not to match")
+		c.fail(p, keyword, "no value can be told not to match: use anyOf, or type and const to tell values apart")
 	}
 }
 
@@ -233,6 +239,63 @@ func (c *schemas) anyOf(list []*shape, all []term) (out []*shape) {
 	}
 	c.others, c.left = others, left
 	return out
+}
+
+// tags returns the texts that an object's schema lists for its required properties, and for another one.
+func (c *schemas) tags(t term, property string) map[string][]string {
+	for range maxDepth {
+		o, _ := t.schema.(*object)
+		if o == nil || o.values["$ref"] == nil {
+			break
+		}
+		found, ok := c.reference(t.place, "$ref", o.values["$ref"])
+		if !ok {
+			return nil
+		}
+		t = found
+	}
+	o, _ := t.schema.(*object)
+	if o == nil || o.values["type"] != "object" {
+		return nil
+	}
+	properties, _ := o.values["properties"].(*object)
+	required, _ := o.values["required"].([]any)
+	tags := map[string][]string{}
+	for _, name := range append(slices.Clip(required), property) {
+		name, _ := name.(string)
+		if properties == nil {
+			break
+		}
+		kid, _ := properties.values[name].(*object)
+		if kid == nil {
+			continue
+		}
+		values, _ := kid.values["enum"].([]any)
+		if v, ok := kid.get("const"); ok {
+			values = []any{v}
+		}
+		var texts []string
+		for _, v := range values {
+			if text, isText := v.(string); isText {
+				texts = append(texts, text)
+			}
+		}
+		if len(texts) == len(values) && len(texts) > 0 {
+			tags[name] = texts
+		}
+	}
+	return tags
+}
+
+// tagsDiffer reports whether no object has the tags of two schemas.
+func tagsDiffer(a, b map[string][]string) bool {
+	for name, texts := range a {
+		other := b[name]
+		if len(other) > 0 && !slices.ContainsFunc(texts, func(text string) bool { return slices.Contains(other, text) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // apart reports whether a schema visibly has none of the values of some shapes: a required property
@@ -461,6 +524,12 @@ func (c *schemas) violate(list []*shape, p place, o *object, name string, v any)
 			return c.narrow(only(list, isString), func(s *shape) { s.unlike = append(s.unlike, text) }, isString)
 		}
 		c.skipped = true
+	case "format":
+		text, _ := v.(string)
+		if known := formats[text]; known != nil {
+			return c.narrow(only(list, isString), func(s *shape) { s.unlike = append(s.unlike, known[0]) }, isString)
+		}
+		c.skipped = true
 	case "minimum", "exclusiveMinimum":
 		n := c.number(p, name, v)
 		return c.narrow(only(list, isNumber), func(s *shape) { s.number.atMost(n, name == "minimum") }, isNumber)
@@ -544,7 +613,7 @@ func (c *schemas) violate(list []*shape, p place, o *object, name string, v any)
 			}, isArray)
 		}
 	case "title", "description", "default", "examples", "$comment", "$defs", "definitions", "$schema", "$id", "$anchor",
-		"$dynamicAnchor", "then", "else", "format", "deprecated", "readOnly", "writeOnly": // no value violates them
+		"$dynamicAnchor", "then", "else", "deprecated", "readOnly", "writeOnly": // no value violates them
 	default:
 		c.skipped = true
 	}

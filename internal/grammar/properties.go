@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -133,8 +134,10 @@ func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 	var patterns []string
 	seen := map[string]bool{}
 	asked := len(names) == 0 // a schema that names properties and is silent about others has no others
+	others := false
 	for _, p := range s.parts {
-		asked = asked || p.others != nil || len(p.patterns) > 0
+		others = others || p.others != nil
+		asked = asked || others || len(p.patterns) > 0
 		for _, pattern := range p.patterns {
 			if !seen[pattern] {
 				seen[pattern] = true
@@ -145,23 +148,19 @@ func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 	if !asked || s.most == 0 {
 		return nothing()
 	}
-	entry := func(name *expr, value conj) *expr {
-		if len(c.shapes(value)) == 0 {
-			return nothing()
-		}
-		return w.free(name, value)
-	}
-	if w.plain { // of characters that have no function in any form
-		if value := c.property(s, "", []string{}); len(patterns)+len(s.names) == 0 {
-			return entry(c.notAny(names, nameChars), value)
+	value := c.property(s, "", []string{}) // of a name that matches no pattern
+	fits := len(c.shapes(value)) > 0
+	switch {
+	case len(patterns) == 0 && !fits:
+		return nothing()
+	case w.plain: // of characters that have no function in any form
+		if len(patterns)+len(s.names) == 0 {
+			return w.free(c.notAny(names, nameChars), value)
 		}
 		return nothing()
-	}
-	if len(patterns) == 0 {
-		value := c.property(s, "", []string{})
-		if len(s.names) == 0 {
-			return entry(c.notAny(names, plain), value)
-		}
+	case len(patterns)+len(s.names) == 0:
+		return w.free(c.notAny(names, plain), value)
+	case len(patterns) == 0:
 		out := alt()
 		for _, n := range c.shapes(s.names) {
 			n = n.clone()
@@ -169,9 +168,7 @@ func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 			if n.kind != isString || c.impossible(n) {
 				continue
 			}
-			if len(c.shapes(value)) > 0 {
-				out.kids = append(out.kids, seq(c.emit(n), literal(c.notation.Colon), c.ref(value)))
-			}
+			out.kids = append(out.kids, seq(c.emit(n), literal(c.notation.Colon), c.ref(value)))
 		}
 		return out
 	}
@@ -182,25 +179,35 @@ func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 	if !c.spend("patternProperties", len(patterns)*len(patterns)/256) {
 		return out
 	}
+	expressions := c.regexes(patterns...)
+	if c.err != nil {
+		return out
+	}
+	named := []*expr{words(names)}
+	// add adds names that match some patterns and none of others.
+	add := func(match, not []*expr, value conj) {
+		if len(c.shapes(value)) > 0 {
+			name, _ := c.intersection(match, not, quoted)
+			out.kids = append(out.kids, w.free(name, value))
+		}
+	}
 	all := c.property(s, "", patterns)
-	for _, pattern := range patterns { // a name that matches one may match the others, so the value must satisfy all
-		if c.err != nil {
-			return out
-		}
-		if slices.ContainsFunc(names, func(name string) bool { return c.matches(pattern, name) }) {
-			continue
-		}
-		e, err := schemaRegex(pattern)
-		if err != nil {
-			return c.cannot("patternProperties", err.Error())
-		}
-		value := slices.Clone(all)
-		for i, p := range s.parts { // a part of which another's pattern may be part
-			if p.others != nil && !p.seen && !slices.Contains(p.patterns, pattern) {
-				value = append(value, *s.parts[i].others)
+	for i, pattern := range patterns {
+		only := c.property(s, "", []string{pattern})
+		rest := slices.Delete(slices.Clone(expressions), i, i+1)
+		add(expressions[i:i+1], slices.Concat(named, rest), only)
+		if len(patterns) > 1 { // a name that matches one may match the others: then the value must satisfy all
+			every := slices.Clone(all)
+			for _, p := range s.parts { // a part of which another's pattern may be part
+				if p.others != nil && !p.seen && !slices.Contains(p.patterns, pattern) {
+					every = append(every, *p.others)
+				}
 			}
+			add(expressions[i:i+1], named, every)
 		}
-		out.kids = append(out.kids, entry(e.written(quoted), value))
+	}
+	if others {
+		add([]*expr{anyText()}, slices.Concat(named, expressions), value)
 	}
 	return out
 }
@@ -231,6 +238,10 @@ func (c *schemas) properties(s *shape, pairs []pair, free *expr, w *writing) *ex
 			}
 		}
 		switch {
+		case least > 1 && !free.isNothing():
+			c.g.lack = cmp.Or(c.g.lack, fmt.Errorf("%s: keyword minProperties: names that no schema lists could repeat, "+
+				"so that only one of them counts: list more names in properties, or use a smaller number", c.at))
+			return nothing()
 		case least > 1 || most != unlimited && most < least:
 			return nothing()
 		case most == 0 || free.isNothing():

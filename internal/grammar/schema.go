@@ -117,15 +117,16 @@ type schemas struct {
 	ids      map[string]place // schemas that have an $id or an anchor
 	anchors  map[string]place // dynamic ones
 	depth    int
-	paired   int   // rules of products of patterns
-	before   int   // other rules, of earlier documents
-	work     int   // shapes that schemas were applied to
-	most     int   // that they may be applied to
-	denying  int   // depth of negations
-	skipped  bool  // a keyword was found that cannot be violated
-	several  bool  // uniqueItems must not restrict an array to one item
-	others   bool  // values other than those of an unenforceable pattern will do
-	left     error // names those left out
+	at       string // of the schema whose values are written
+	paired   int    // rules of products of patterns
+	before   int    // other rules, of earlier documents
+	work     int    // shapes that schemas were applied to
+	most     int    // that they may be applied to
+	denying  int    // depth of negations
+	skipped  bool   // a keyword was found that cannot be violated
+	several  bool   // uniqueItems must not restrict an array to one item
+	others   bool   // values other than those of an unenforceable pattern will do
+	left     error  // names those left out
 	err      error
 }
 
@@ -277,6 +278,10 @@ func (c *schemas) value(all conj) int {
 	}
 	e := alt()
 	var values []string
+	outer := c.at
+	if len(all) > 0 {
+		c.at = all[0].at
+	}
 	for _, s := range c.shapes(all) {
 		if s.value != nil {
 			values = append(values, *s.value)
@@ -289,6 +294,7 @@ func (c *schemas) value(all conj) int {
 	}
 	c.g.rules[rule] = e
 	c.depth--
+	c.at = outer
 	return rule
 }
 

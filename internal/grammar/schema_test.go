@@ -102,6 +102,16 @@ func TestJSONSchema(t *testing.T) {
 		{`{"if": {"properties": {"k": {"const": 1}}, "required": ["k"]}, "then": {"required": ["v"]}, "type": "object", "properties": {"k": {"type": "integer"}, "v": {"type": "string"}}}`,
 			[]string{`{"k": 2}`, `{"k": 1, "v": "x"}`, "{}"}, []string{`{"k": 1}`}},
 		{`{"type": "string", "format": "date"}`, []string{`"2026-11-22"`}, []string{`"2026-13-22"`, `"x"`}},
+		{`{"oneOf": [{"type": "string", "format": "email"}, {"type": "string", "format": "uri"}]}`,
+			[]string{`"a@b.org"`, `"https://a.org/b"`, `"mailto:a@b.org"`}, []string{`"a"`}},
+		{`{"type": "string", "oneOf": [{"format": "hostname"}, {"format": "ipv4"}]}`, []string{`"a.org"`}, []string{`"1.2.3.4"`, `"::"`}},
+		{`{"type": "string", "not": {"format": "date"}}`, []string{`"a"`, `"2026-13-22"`}, []string{`"2026-11-22"`}},
+		{`{"oneOf": [{"type": "string", "format": "email"}, {"const": ""}]}`, []string{`"a@b.org"`, `""`}, []string{`"a"`}},
+		{`{"type": "object", "properties": {"Sa": {"type": "null"}}, "patternProperties": {"^S": {"type": ["string", "null"]}, "^I": {"type": "integer"}}, "additionalProperties": {"type": "boolean"}}`,
+			[]string{`{"Sa": null}`, `{"Sb": "x", "I": 1, "xS": true}`, `{"": true}`},
+			[]string{`{"Sa": "x"}`, `{"I": true}`, `{"S": true}`, `{"x": 1}`, `{"Sa": null, "Sa": "x"}`, `{"\u0053": true}`}},
+		{`{"type": "object", "patternProperties": {"a": {"minimum": 1}, "b": {"maximum": 3}}, "additionalProperties": false}`,
+			[]string{`{"a": 9, "b": 0, "ab": 2}`}, []string{`{"ab": 9}`, `{"ba": 0}`, `{"c": 2}`}},
 		{`true`, []string{"1", `{"a": [null, true]}`, `"x"`, "-1.5e3"}, []string{"", "nul", "{a: 1}"}},
 	} {
 		g, err := JSONSchema(c.schema)
@@ -131,20 +141,23 @@ func TestJSONSchemaRefuses(t *testing.T) {
 		`{"type": "text"}`:                                                                       "keyword type",
 		`{"type": "array", "uniqueItems": true, "minItems": 3}`:                                  "keyword uniqueItems",
 		`{"type": "array", "uniqueItems": true, "contains": {"enum": [1, 2]}, "minContains": 2}`: "keyword uniqueItems",
-		`{"type": "array", "prefixItems": [{"type": "integer"}], "uniqueItems": true, "contains": {"type": "string"}}`: "keyword uniqueItems",
-		`{"type": "string", "pattern": "^.{1,2000}$"}`:                                                                 "repeats of 1000 at most",
-		`{"type": "string", "pattern": "\\ba"}`:                                                                        "keyword pattern",
-		`{"anyOf": [{"type": "string", "pattern": "\\ba"}, {"type": "null"}]}`:                                         "anyOf/0: keyword pattern",
-		`{"type": "string", "pattern": "a(?<=a)"}`:                                                                     "keyword pattern",
-		`{"type": "string", "pattern": "(?!a(?=b))"}`:                                                                  "within a negative one",
-		`{"type": "string", "pattern": "(?=a)(?=^b)"}`:                                                                 "anchors can stand at the ends",
-		`{"type": "string", "pattern": "` + strings.Repeat("(?=a)", 9000) + `"}`:                                       "it takes too long to compile",
-		`{"pattern": "` + strings.Repeat("(?=a", 9000) + strings.Repeat(")", 9000) + `"}`:                              "nested more than 8 deep",
-		`{"type": "string", "pattern": "(?!a"}`:                                                                        "keyword pattern",
-		`{"patternProperties": {"^(?!a)": true}}`:                                                                      "lookaheads can stand in patterns of values alone",
-		`{"anyOf": [{"type": "string", "pattern": "\\ba"}]}`:                                                           "anyOf/0: keyword pattern",
-		`{"type": "string", "format": "uri", "minLength": 900, "maxLength": 950}`:                                      "keyword pattern",
-		`{"type": "integer", "minimum": 3, "maximum": 2}`:                                                              "no text",
+		`{"type": "array", "prefixItems": [{"type": "integer"}], "uniqueItems": true, "contains": {"type": "string"}}`:                "keyword uniqueItems",
+		`{"type": "string", "pattern": "^.{1,2000}$"}`:                                                                                "repeats of 1000 at most",
+		`{"type": "string", "pattern": "\\ba"}`:                                                                                       "keyword pattern",
+		`{"anyOf": [{"type": "string", "pattern": "\\ba"}, {"type": "null"}]}`:                                                        "anyOf/0: keyword pattern",
+		`{"type": "string", "pattern": "a(?<=a)"}`:                                                                                    "keyword pattern",
+		`{"type": "string", "pattern": "(?!a(?=b))"}`:                                                                                 "within a negative one",
+		`{"type": "string", "pattern": "(?=a)(?=^b)"}`:                                                                                "anchors can stand at the ends",
+		`{"type": "string", "pattern": "` + strings.Repeat("(?=a)", 9000) + `"}`:                                                      "it takes too long to compile",
+		`{"pattern": "` + strings.Repeat("(?=a", 9000) + strings.Repeat(")", 9000) + `"}`:                                             "nested more than 8 deep",
+		`{"type": "string", "pattern": "(?!a"}`:                                                                                       "keyword pattern",
+		`{"patternProperties": {"^(?!a)": true}}`:                                                                                     "lookaheads can stand in patterns of values alone",
+		`{"anyOf": [{"type": "string", "pattern": "\\ba"}]}`:                                                                          "anyOf/0: keyword pattern",
+		`{"type": "string", "format": "uri", "minLength": 900, "maxLength": 950}`:                                                     "keyword pattern",
+		`{"type": "integer", "minimum": 3, "maximum": 2}`:                                                                             "no text",
+		`{"items": {"additionalProperties": {"type": "null"}, "minProperties": 2, "type": "object"}, "minItems": 1, "type": "array"}`: "#/items: keyword minProperties",
+		`{"type": "object", "properties": {"a": {"type": "array", "uniqueItems": true, "minItems": 3}}}`:                              "#/properties/a: keyword uniqueItems",
+		`{"oneOf": [{"format": "iri"}, {"format": "x"}]}`:                                                                             "use anyOf",
 		`false`:             "no text",
 		`{"$ref": "#"}`:     "keyword $ref",
 		`{"properties": 1}`: "want an object",
@@ -204,19 +217,26 @@ func TestPatternsTogether(t *testing.T) {
 func TestUnionOfManyObjects(t *testing.T) {
 	for _, form := range []string{
 		`{"type": "object", "properties": {"kind": {"const": "k%d"}, "n%[1]d": {"type": "integer"}}, "required": ["kind"]}`,
+		`{"type": "object", "properties": {"kind": {"enum": ["k%d"]}, "n%[1]d": {"type": "integer"}}, "required": ["kind"], "additionalProperties": false}`,
 		`{"type": "object", "properties": {"kind": {"const": "k%d", "default": "k%[1]d"}, "n%[1]d": {"type": "integer"}}}`,
 	} {
 		var all []string
-		for i := range 60 {
+		defs := `"none": {}`
+		for i := range 150 {
 			all = append(all, fmt.Sprintf(form, i))
+			if i%2 == 0 {
+				defs += fmt.Sprintf(`, "d%d": %s`, i, all[i])
+				all[i] = fmt.Sprintf(`{"$ref": "#/$defs/d%d"}`, i)
+			}
 		}
-		schema := `{"oneOf": [` + strings.Join(all, ", ") + `], "discriminator": {"propertyName": "kind"}}`
+		schema := `{"oneOf": [` + strings.Join(all, ", ") + `], "discriminator": {"propertyName": "kind"}, "$defs": {` +
+			defs + `}}`
 		g, err := JSONSchema(schema)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for text, want := range map[string]bool{`{"kind": "k0"}`: true, `{"kind": "k59", "n59": 3}`: true, "{}": false,
-			`{"kind": "k60"}`: false, `{"kind": "k5", "n5": "x"}`: false} {
+		for text, want := range map[string]bool{`{"kind": "k0"}`: true, `{"kind": "k149", "n149": 3}`: true, "{}": false,
+			`{"kind": "k150"}`: false, `{"kind": "k5", "n5": "x"}`: false} {
 			if got, err := g.Accepts(text); err != nil || got != want {
 				t.Errorf("%s: accepted %v, %v", text, got, err)
 			}
