@@ -46,22 +46,26 @@ func (l *Layout) CallForm() (*CallForm, error) {
 	return l.callForm, l.callErr
 }
 
-// findCallForm finds the form that the template writes, or that of LFM 2 or of the generic text within the template.
+// findCallForm finds the form that the template writes, or the model's own or the generic one within the template.
 func (l *Layout) findCallForm() (*CallForm, error) {
 	form, err := callform.Find(l.callTemplate(nil))
 	if err == nil {
 		return &CallForm{form}, nil
 	}
 	ways := []string{"calls"}
-	lists := slices.ContainsFunc(l.templates, func(t named) bool { return strings.Contains(t.source, "tools") })
-	if lists && slices.Contains(l.control, "<|tool_call_start|>") {
-		ways = []string{lfmCalls, "calls"}
+	says := func(word string) bool {
+		return slices.ContainsFunc(l.templates, func(t named) bool { return strings.Contains(t.source, word) })
+	}
+	for part, mark := range ownCalls {
+		if says("tools") && slices.Contains(l.control, mark) && (part == "lfm" || says(mark)) {
+			ways = []string{part, "calls"}
+		}
 	}
 	for _, calls := range ways {
 		g := l.newGeneric(calls)
 		if form, failed := callform.Find(l.callTemplate(g)); failed == nil {
 			l.generic = g
-			form.Generic = calls != lfmCalls
+			form.Generic = !g.own()
 			return &CallForm{form}, nil
 		}
 	}

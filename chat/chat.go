@@ -242,7 +242,7 @@ func (l *Layout) renderAs(find func() *generic, calls *CallForm, messages []Mess
 			if dicts, err = g.rewrite(dicts, tools); err != nil {
 				return "", err
 			}
-			if g.calls != lfmCalls {
+			if !g.own() {
 				o.Tools, tools = nil, nil
 			}
 		}

@@ -51,20 +51,32 @@ const genericText = `
 {%- endfor -%}
 {{ ']<|tool_call_end|>' }}
 
+{%- elif part == 'granite' -%}
+{{ text(content) ~ '<|tool_call|>[' }}
+{%- for call in calls -%}
+{%- set f = call.function or call -%}
+{{ '{"name": "' ~ f.name ~ '", "arguments": ' }}
+{{- f.arguments if f.arguments is string else (f.arguments or {}) | tojson }}{{ '}' }}{{ ', ' if not loop.last }}
+{%- endfor -%}
+{{ ']' }}
+
 {%- else -%}
 {{ text(content) }}
 {%- endif -%}`
 
-// generic writes conversations in the generic form, or calls alone as LFM 2 does.
+// generic writes conversations in the generic form, or calls alone as their model does.
 type generic struct {
 	prog   *jinja.Template
 	calls  string // the part that writes calls
 	system bool   // the chat template shows what the system says
 }
 
-// lfmCalls is the part of LFM 2's calls. Its chat templates write tools and results, and calls only where they are
-// content.
-const lfmCalls = "lfm"
+// ownCalls are the marks of calls, by part, of models whose chat templates write tools and results, and calls only
+// where they are content: LFM 2, and Granite 3, whose templates name the mark.
+var ownCalls = map[string]string{"lfm": "<|tool_call_start|>", "granite": "<|tool_call|>"}
+
+// own reports whether the generic form is only of calls, as their model writes them.
+func (g *generic) own() bool { return ownCalls[g.calls] != "" }
 
 // newGeneric makes the generic form of a layout, whose calls a part writes.
 func (l *Layout) newGeneric(calls string) *generic {
@@ -110,7 +122,7 @@ func (g *generic) rewrite(messages []*jinja.Dict, tools jinja.Value) (out []*jin
 		calls := m.Get("tool_calls")
 		text := ""
 		switch {
-		case g.calls == lfmCalls && role != "assistant":
+		case g.own() && role != "assistant":
 			out = append(out, m)
 			continue
 		case role == "tool":
@@ -139,7 +151,7 @@ func (g *generic) rewrite(messages []*jinja.Dict, tools jinja.Value) (out []*jin
 		inResults = role == "tool"
 		out = append(out, m)
 	}
-	if !hasItems(tools) || g.calls == lfmCalls {
+	if !hasItems(tools) || g.own() {
 		return out, nil
 	}
 	return g.describe(out, tools)

@@ -238,6 +238,47 @@ func TestCallsOfLFM(t *testing.T) {
 	}
 }
 
+// Granite 3's templates list tools and name the mark of calls, which are content in the form that the model learned.
+func TestCallsOfGranite(t *testing.T) {
+	source := "{% if tools %}<|start_of_role|>system<|end_of_role|>Call with <|tool_call|>.\n<|start_of_role|>available_tools<|end_of_role|>" +
+		"{{ tools | tojson }}\n{% endif %}{% for m in messages %}<|start_of_role|>{{ m.role }}<|end_of_role|>{{ m.content }}\n{% endfor %}" +
+		"{% if add_generation_prompt %}<|start_of_role|>assistant<|end_of_role|>{% endif %}"
+	tok := calltest.Tokenizer(t, source, true)
+	unnamed, err := Parse(tok, strings.Replace(source, "<|tool_call|>", "a list", 1)) // as Phi 4 mini's
+	if err != nil {
+		t.Fatal(err)
+	}
+	if form, err := unnamed.CallForm(); err != nil || !form.form.Generic {
+		t.Errorf("without the mark: form %+v, %v", form, err)
+	}
+	l, err := Parse(tok, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form, err := l.CallForm()
+	if err != nil || form.form.Generic {
+		t.Fatalf("form %+v, %v", form, err)
+	}
+	const calls = `<|tool_call|>[{"name": "add", "arguments": {"a": 1, "b": "x"}}, {"name": "now", "arguments": {}}]`
+	call := Message{Role: "assistant", Content: "Well.", Extra: json.RawMessage(`{"tool_calls": [
+		{"function": {"name": "add", "arguments": {"a": 1, "b": "x"}}}, {"function": {"name": "now"}}]}`)}
+	text, err := l.Render([]Message{{Role: "user", Content: "hello"}, call, {Role: "tool", Content: "7"}},
+		Options{Tools: json.RawMessage(twoTools), Prompt: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`<|start_of_role|>available_tools<|end_of_role|>[{"type": "function", "function": {"name": "add"`,
+		"<|start_of_role|>assistant<|end_of_role|>Well." + calls + "\n<|start_of_role|>tool<|end_of_role|>7\n"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in %q", part, text)
+		}
+	}
+	_, content, got := form.NewReader(nil).Add("Well."+calls, true)
+	if content != "Well." || len(got) != 2 || got[0].Arguments != `{"a": 1, "b": "x"}` || got[1].Arguments != "{}" {
+		t.Errorf("content %q, calls %+v", content, got)
+	}
+}
+
 // Text before gpt-oss's calls, which is for the user, stands in a conversation as the model writes it, behind the
 // reasoning. Names of control tokens in it stay text.
 func TestPreambles(t *testing.T) {
