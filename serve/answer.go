@@ -180,6 +180,9 @@ func (a *answering) piece(index int, text string, tokens []int32, probs []logpro
 	}
 	c.begun = true
 	p.parts = c.reader.add(text, c.result != nil)
+	if a.call.unthinking {
+		p.reasoning = ""
+	}
 	c.custom.convert(p.calls)
 	p.cut = c.result != nil && c.reader.cut()
 	p.finish = finishReason(c.result, c.reader.calls > 0 && !p.cut)

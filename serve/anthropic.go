@@ -191,7 +191,6 @@ func (b *messagesBody) conversation() (*conversation, error) {
 // offer offers the tools of a body. It leaves out tools that Anthropic's server would run.
 func (b *messagesBody) offer(t *toolset) {
 	t.path = b.Tools.path
-	t.longestName = 128
 	for i := range b.Tools.value {
 		in := &b.Tools.value[i]
 		if in.Type.or("custom") != "custom" {

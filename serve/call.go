@@ -32,6 +32,7 @@ type call struct {
 	marks      callform.Marks     // around reasoning
 	answer     callform.Marks     // around the answer; without Begin if the prompt has that
 	verbatim   bool               // reasoning stays in the content
+	unthinking bool               // the answer leaves reasoning out
 	earlier    int                // number of tool calls in the conversation
 
 	oldFunctions bool // the answer has function_call in place of tool_calls

@@ -3,10 +3,8 @@ package serve
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/internal/callform"
 )
 
 // chatBody is the body of POST /v1/chat/completions.
@@ -18,7 +16,8 @@ type chatBody struct {
 	Tools      field[[]toolBody]        `json:"tools"`
 	ToolChoice field[toolChoice]        `json:"tool_choice"`
 	Effort     string                   `json:"reasoning_effort"`
-	Reasoning  responseReasoning        `json:"reasoning"` // where Ollama's clients send the effort
+	Reasoning  responseReasoning        `json:"reasoning"`         // where Ollama's clients send the effort
+	Include    field[bool]              `json:"include_reasoning"` // vLLM's
 	Echo       refused                  `json:"echo" neutral:"false"`
 }
 
@@ -58,6 +57,7 @@ func (s *Server) chatCompletions(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	c.unthinking = !b.Include.or(true)
 	return x.answer(c, newChatForm)
 }
 
@@ -97,9 +97,6 @@ func (b *chatMessageBody) message(path string) (message, error) {
 	if old := &b.FunctionCall; old.given && !b.ToolCalls.given {
 		m.calls = append(m.calls, newCalledTool("", old.value.Name, argumentsOf(old.value.Arguments)))
 	}
-	reasoned := slices.ContainsFunc(callform.ReasoningFields, func(name string) bool {
-		return b.More[name] != nil && string(b.More[name]) != "null"
-	})
 	if b.Refusal.given && !b.Content.given {
 		m.content = b.Refusal.value
 	}
@@ -109,7 +106,7 @@ func (b *chatMessageBody) message(path string) (message, error) {
 	switch {
 	case m.role == "":
 		return m, b.Role.fail("want system, user or assistant")
-	case !b.Content.given && !b.Refusal.given && !reasoned && !b.ToolCalls.given && len(m.calls) == 0:
+	case !b.Content.given && m.role != "assistant": // an answer may have been empty
 		return m, b.Content.fail("the field is required")
 	}
 	return m, nil

@@ -101,7 +101,7 @@ func (t *toolset) offerAs(f functionBody, as offered) error {
 	return nil
 }
 
-// maxToolName is the maximum length of a function's name, in bytes.
+// maxToolName is the maximum length of a name that the server makes, in bytes.
 const maxToolName = 64
 
 // qualified returns the name under which the model is offered a tool of a namespace. A long name

@@ -174,6 +174,16 @@ func TestReasoningNames(t *testing.T) {
 	if streamed == "" || at(whole, "reasoning_content") != streamed || at(whole, "reasoning") != streamed {
 		t.Errorf("%v, streamed %q", whole, streamed)
 	}
+	body["include_reasoning"] = false
+	bare := at(s.post("/v1/chat/completions", body), "choices.0.message")
+	if at(bare, "reasoning") != nil || at(bare, "content") != at(whole, "content") {
+		t.Errorf("without reasoning: %v, want the content of %v", bare, whole)
+	}
+	for _, e := range s.events("/v1/chat/completions", body) {
+		if at(e, "choices.0.delta.reasoning") != nil {
+			t.Errorf("a piece without reasoning: %v", e)
+		}
+	}
 }
 
 // A budget for reasoning also works under the names of llama.cpp and vLLM, unless reasoning is off.

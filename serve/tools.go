@@ -18,8 +18,8 @@ import (
 	"github.com/grovellm/grove/internal/grammar"
 )
 
-// toolName matches the names that a function may have; protocols bound their length.
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+// toolName matches the names that a function may have: OpenAI's, and MCP's with dots.
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 
 // functionBody is a function that a model may call, in OpenAI's form. For a custom tool it has a
 // format and no parameters.
@@ -33,12 +33,11 @@ type functionBody struct {
 
 // toolset is the functions that a model is offered, and which of them it may call.
 type toolset struct {
-	path        string // of the field that has them
-	list        []functionBody
-	offered     map[string]offered // functions that the client knows by another name or kind
-	longestName int                // maximum length of one; 0: OpenAI's
-	old         bool               // they came in OpenAI's first form
-	warnings    []string           // what was left out or relaxed
+	path     string // of the field that has them
+	list     []functionBody
+	offered  map[string]offered // functions that the client knows by another name or kind
+	old      bool               // they came in OpenAI's first form
+	warnings []string           // what was left out or relaxed
 
 	mode       string   // none, auto or required; empty: auto
 	only       []string // functions that may be called; nil: all
@@ -80,13 +79,12 @@ func (c *call) setTools(ctx context.Context, v *conversation, layout *chat.Layou
 		return nil, nil
 	}
 	t := &grove.Tools{Required: set.mode == "required"}
-	longest := max(set.longestName, maxToolName)
 	work := grammar.MostWork
 	for i := range set.list {
 		f := &set.list[i]
 		name := f.Name.value
-		if !toolName.MatchString(name) || len(name) > longest {
-			return warnings, f.Name.fail("%q: want 1 to %d letters, digits, _ or -", name, longest)
+		if !toolName.MatchString(name) {
+			return warnings, f.Name.fail("%q: want 1 to 128 letters, digits, _, - or .", name)
 		}
 		parameters, left, err := f.heldParameters(ctx, &work)
 		warnings = append(warnings, left...)

@@ -155,3 +155,25 @@ func TestToolsInPrompt(t *testing.T) {
 		}
 	}
 }
+
+// Names of tools may have dots, as in MCP, and 128 characters in every protocol; earlier answers may be empty.
+func TestNamesOfTools(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	for _, name := range []string{"files.read", strings.Repeat("n", 128)} {
+		a := s.post("/v1/chat/completions", map[string]any{"max_tokens": 400, "temperature": 0,
+			"messages": []any{map[string]any{"role": "user", "content": "x"}, map[string]any{"role": "assistant", "content": nil},
+				map[string]any{"role": "user", "content": "y"}}, "tool_choice": "required",
+			"tools": []any{map[string]any{"type": "function", "function": map[string]any{"name": name,
+				"parameters": json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)}}}})
+		if got := at(a, "choices.0.message.tool_calls.0.function.name"); got != name {
+			t.Errorf("%q: %v", name, a)
+		}
+	}
+	for _, name := range []string{"", "a b", "a/b", "é", strings.Repeat("n", 129)} {
+		status, _, text := s.send("POST", "/v1/messages", `{"max_tokens":2,"messages":[{"role":"user","content":"x"}],"tools":[{"name":"`+
+			name+`","input_schema":{"type":"object"}}]}`)
+		if status != 400 || !strings.Contains(text, "tools[0].name") {
+			t.Errorf("%q: status %d: %s", name, status, text)
+		}
+	}
+}
