@@ -363,6 +363,9 @@ func (g *generation) request() speculate.Request {
 		}
 	}
 	q.Predicted = q.Predicted[:min(len(q.Predicted), g.m.Context())] // while a drafter reads it, all requests wait
+	if own := q.End; len(r.more.Ends) > 0 {
+		q.End = func(token int32) bool { return own != nil && own(token) || slices.Contains(r.more.Ends, token) }
+	}
 	if r.Logprobs || r.PromptLogprobs {
 		g.probs = logprobs{top: r.TopLogprobs, prompt: len(g.prompt)}
 		q.Logits, q.PromptLogits = g.probs.add, r.PromptLogprobs

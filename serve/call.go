@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/merge"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -92,6 +93,7 @@ func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
 	r := &c.request
 	r.Stop = o.Stop.value
 	r.IgnoreEnd = o.IgnoreEOS
+	inside.RequestOptionsOf(r).Ends = o.StopTokenIDs
 	switch {
 	case c.n < 1 || c.n > limits.N:
 		return nil, s.N.fail("%d: want 1 to %d", c.n, limits.N)
@@ -99,7 +101,7 @@ func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
 		return nil, s.BestOf.fail("%d: want %d, the same as n: this server does not rank choices", s.BestOf.value, c.n)
 	case len(r.Stop) > limits.Stops:
 		return nil, o.Stop.fail("%d strings: want at most %d", len(r.Stop), limits.Stops)
-	case o.MinTokens.value > 0 && (!r.IgnoreEnd || len(r.Stop) > 0): // benchmark programs send it together with ignore_eos
+	case o.MinTokens.value > 0 && (!r.IgnoreEnd || len(r.Stop)+len(o.StopTokenIDs) > 0): // as benchmarks send it
 		return nil, o.MinTokens.fail("this server does not support it without ignore_eos, or with stop")
 	case (c.rounds || c.race) && !c.stream:
 		return nil, o.Stream.fail("rounds and race need stream: true")

@@ -20,6 +20,7 @@ type options struct {
 	Stream        field[bool]          `json:"stream"`
 	StreamOptions field[streamOptions] `json:"stream_options"`
 	Stop          field[texts]         `json:"stop"`
+	StopTokenIDs  []int32              `json:"stop_token_ids"` // vLLM's
 	IgnoreEOS     bool                 `json:"ignore_eos"`
 	Priority      field[int]           `json:"priority"`
 	User          string               `json:"user"`
@@ -71,7 +72,6 @@ type notObeyed struct {
 	WebSearchOptions       refused `json:"web_search_options"`
 	UseBeamSearch          refused `json:"use_beam_search" neutral:"false"`
 	LengthPenalty          refused `json:"length_penalty" neutral:"1 1.0"`
-	StopTokenIDs           refused `json:"stop_token_ids" neutral:"[]"`
 	BadWords               refused `json:"bad_words" neutral:"[]"`
 	IncludeStopStrInOutput refused `json:"include_stop_str_in_output" neutral:"false"`
 	AllowedTokenIDs        refused `json:"allowed_token_ids"`

@@ -40,7 +40,7 @@ func TestUnknownFields(t *testing.T) {
 				t.Errorf("%s, %q %s: status %d, without it %d: %s", path, name, value, status, plain, text)
 			}
 		}
-		for _, field := range []string{`"min_tokens":7`, `"stop_token_ids":[7]`, `"documents":[{}]`, `"use_beam_search":true`,
+		for _, field := range []string{`"min_tokens":7`, `"documents":[{}]`, `"use_beam_search":true`,
 			`"typical_p":0.5`, `"chat_template":"x"`, `"skip_special_tokens":false`, `"prompt_logprobs":1`,
 			`"lora":[{"id":0,"scale":0.5}]`, `"logprob_token_ids":[1]`, `"n_indent":4`, `"adaptive_target":0.5`} {
 			name, _, _ := strings.Cut(strings.Trim(field, `"`), `"`)
