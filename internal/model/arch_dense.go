@@ -135,11 +135,7 @@ var exaone4 = architecture{
 		return nil
 	},
 	writeFields: func(c *Config, m map[string]any) error {
-		types := make([]string, c.Layers)
-		for i := range types {
-			types[i] = attentionKind(c.windowed(i))
-		}
-		m["layer_types"] = types
+		m["layer_types"] = c.attentionKinds()
 		return nil
 	},
 }

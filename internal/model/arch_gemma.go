@@ -115,11 +115,13 @@ func (c *Config) checkGemma(largest int) error {
 	x := *c
 	x.impliedGemma(largest)
 	if float32(x.AttnScale) != float32(c.AttnScale) || float32(x.EmbedScale) != float32(c.EmbedScale) {
-		return errors.New("GGUF files of the architecture cannot express this scale of attention scores " +
-			"(query_pre_attn_scalar) or of embeddings")
+		return errGemmaScale
 	}
 	return nil
 }
+
+var errGemmaScale = errors.New("GGUF files of the architecture cannot express this scale of attention scores " +
+	"(query_pre_attn_scalar) or of embeddings")
 
 // readLocalBase gives layers with a window their own base, if the file has one.
 func (c *Config) readLocalBase(k *keys) {

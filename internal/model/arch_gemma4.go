@@ -73,7 +73,8 @@ var (
 	withTables = func(c *Config, _ int) bool { return c.PerLayer > 0 }
 
 	gemma4Top = slices.Concat(llamaTop, []part{
-		{name: "per_layer_token_embd", folder: "model.embed_tokens_per_layer", out: vocab, in: perLayers, when: withTables},
+		{name: "per_layer_token_embd", folder: "model.embed_tokens_per_layer", out: vocab, in: perLayers, short: true,
+			when: withTables},
 		{name: "per_layer_model_proj", folder: "model.per_layer_model_projection", out: perLayers,
 			in: hidden, when: withTables},
 		{name: "per_layer_proj_norm", folder: "model.per_layer_projection_norm", out: perLayer, when: withTables},
@@ -360,16 +361,21 @@ func writeGemma4(c *Config, m map[string]any) error {
 		m["top_k_experts"], m["moe_intermediate_size"] = c.Used, c.ExpertFFN
 		delete(m, "num_experts_per_tok")
 	}
-	types := make([]string, c.Layers)
-	for i := range types {
-		types[i] = attentionKind(c.windowed(i))
-	}
-	m["layer_types"] = types
+	m["layer_types"] = c.attentionKinds()
 	return nil
 }
 
 // firstWindowed is the first layer with a window.
 func (c *Config) firstWindowed() int { return max(0, slices.Index(c.Windowed, true)) }
+
+// attentionKinds lists the kinds of all layers.
+func (c *Config) attentionKinds() []string {
+	types := make([]string, c.Layers)
+	for i := range types {
+		types[i] = attentionKind(c.windowed(i))
+	}
+	return types
+}
 
 // attentionKind returns the kind of a layer in config.json.
 func attentionKind(windowed bool) string {

@@ -72,6 +72,13 @@ type Config struct {
 
 	KeyValues bool // values of layers without a window are their keys before norm and rotation
 	PerLayer  int  // a table's numbers per token for each layer; 0: no table
+
+	// Streams is how many residual streams a row has (nn.AltUp), Laurel the width of the shortcut around attention;
+	// 0: one stream, and none. Cuts says for each layer how many standard deviations above their mean the gates of its
+	// MLP have to be to count; -Inf: all do (Gemma 3n).
+	Streams, Laurel int
+	Cuts            []float32
+
 	// Recurrent says which layers are recurrent and have no attention; it may list fewer than all.
 	// Kernel is the length of their convolutions.
 	Recurrent []bool

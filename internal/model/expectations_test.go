@@ -119,6 +119,11 @@ var unusual = map[string]expectations{
 		obeyedKeys: windowKeys, window: true, foreign: rmsFields + "use_sliding_window",
 		queryBias: "attention_bias", outputBias: "attention_bias",
 	},
+	"gemma3n": {
+		obeyedKeys: windowKeys + "final_logit_softcapping", window: true, structural: "attention.shared_kv_layers",
+		tensors: topTensors + "blk.2.attn_q.bias " + queryBiases + outputBias + mlpBiases,
+		foreign: rmsFields + "use_sliding_window", queryBias: "attention_bias", outputBias: "attention_bias",
+	},
 	"gemma4": {
 		obeyedKeys: windowKeys + "final_logit_softcapping", structural: "attention.sliding_window_pattern", window: true,
 		tensors: "output.weight output.bias blk.2.attn_q.bias " + queryBiases + outputBias + mlpBiases, // it has rope_freqs

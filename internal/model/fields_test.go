@@ -580,6 +580,71 @@ func TestGemma4Fields(t *testing.T) {
 	}
 }
 
+// So does every field of Gemma 3n. A table without rows for the last tokens, those of images and
+// sound, has zeros there.
+func TestGemma3nFields(t *testing.T) {
+	small := synth.Small()
+	s := small[slices.IndexFunc(small, func(s synth.Shape) bool { return s.Arch == "gemma3n" })]
+	f := keyFolder(t, s)
+	base, err := f.logits(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range map[string]any{
+		"altup_num_inputs": 4, "altup_active_idx": 1, "altup_correct_scale": false, "laurel_rank": 16,
+		"num_kv_shared_layers": 1, "hidden_size_per_layer_input": 16, "vocab_size_per_layer_input": 401,
+		"activation_sparsity_pattern": []float64{0, 0, 0, 0.9}, "final_logit_softcapping": 2.5, "rope_local_base_freq": 500,
+		"intermediate_size": []int{96, 96, 64, 96}, "hidden_activation": "relu",
+		"layer_types": slices.Repeat([]string{"sliding_attention"}, 4),
+	} {
+		if got, err := f.logits(object{name: v}); err == nil && sameBits(got, base) {
+			t.Errorf("%s = %v changes nothing", name, v)
+		}
+	}
+	same := object{"intermediate_size": slices.Repeat([]int{96}, 4), "altup_correct_scale": gone{}}
+	if got, err := f.logits(same); err != nil || !sameBits(got, base) {
+		t.Errorf("%v: %v", same, err)
+	}
+	from, err := safetensors.OpenFolder(f.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	const name = "model.embed_tokens_per_layer.weight"
+	x, _ := from.Tensor(name)
+	rows, n := x.Shape[0]-5, x.Shape[1]
+	numbers, err := x.Float32s()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := func(rows int) tensor.Tensor {
+		x, err := tensor.FromFloat32s(name, tensor.F32, []int{rows, n}, numbers[:rows*n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	short := f.with(table(rows))
+	clear(numbers[rows*n:])
+	whole := f.with(table(rows + 5))
+	logits := func(dir string) []float32 {
+		m, err := model.Open(dir, model.Options{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		return read(t, m, []int32{3, int32(rows), 17, int32(rows + 4)})
+	}
+	for _, f := range []*folder{short, whole} {
+		if _, err := f.logits(nil); err != nil { // writes config.json
+			t.Fatal(err)
+		}
+	}
+	if !sameBits(logits(short.dir), logits(whole.dir)) {
+		t.Error("the rows that a table lacks are not zeros")
+	}
+}
+
 // attn_factor multiplies YaRN's own attention factor, as in vLLM; attention_factor is the whole
 // factor. The context is the original one times YaRN's factor, if that is larger, also as in vLLM.
 func TestYarnFields(t *testing.T) {

@@ -63,6 +63,8 @@ func (p *Part) FromFolder(f *safetensors.File, ending string) (t tensor.Tensor, 
 		t.Shape = []int{t.Shape[0], t.Shape[2]}
 	case p.Row && len(t.Shape) == 2 && t.Shape[0] == 1:
 		t.Shape = t.Shape[1:]
+	case p.Short && len(t.Shape) == 2 && t.Shape[0] < p.Rows:
+		t = withZeros(t, p.Rows)
 	case p.Flat && slices.Equal(t.Shape, []int{p.Rows * p.Cols}):
 		t, err = t.ReadAll()
 		t.Shape = []int{p.Rows, p.Cols}
@@ -71,6 +73,21 @@ func (p *Part) FromFolder(f *safetensors.File, ending string) (t tensor.Tensor, 
 		t, err = reshape.Scaled(t, p.Factors)
 	}
 	return t, names, err
+}
+
+// withZeros returns a matrix with further rows of zeros. Its type has no blocks.
+func withZeros(t tensor.Tensor, rows int) tensor.Tensor {
+	have := t.Shape[0]
+	x := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: []int{rows, t.Shape[1]}}
+	x.Reader = func(dst []byte, r0, r1 int) error {
+		own := max(0, min(r1, have)-r0)
+		clear(dst[own*t.RowBytes():])
+		if own == 0 {
+			return nil
+		}
+		return t.ReadRows(dst[:own*t.RowBytes()], r0, r0+own)
+	}
+	return x
 }
 
 // half returns one half of the rows of a tensor, or of each expert's rows.

@@ -248,6 +248,9 @@ func keyValue(kind string, v any) any {
 		return values.Interface()
 	}
 	x, _ := v.(float64)
+	if v == nil {
+		x = math.Inf(-1)
+	}
 	switch kind {
 	case "u32":
 		return uint32(x)

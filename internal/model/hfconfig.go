@@ -26,7 +26,7 @@ type hfConfig struct {
 	Heads            int      `json:"num_attention_heads"`
 	KVHeads          int      `json:"num_key_value_heads"`
 	HeadDim          int      `json:"head_dim"`
-	IntermediateSize int      `json:"intermediate_size"`
+	IntermediateSize evenly   `json:"intermediate_size"`
 	VocabSize        int      `json:"vocab_size"`
 	MaxPositions     int      `json:"max_position_embeddings"`
 	RMSNormEps       float64  `json:"rms_norm_eps"`
@@ -134,6 +134,13 @@ type hfConfig struct {
 	Bidirectional  any                `json:"use_bidirectional_attention"`
 	MoE            bool               `json:"enable_moe_block"`
 	TopExperts     int                `json:"top_k_experts"`
+
+	// Of Gemma 3n.
+	Streams      int       `json:"altup_num_inputs"`
+	ActiveStream int       `json:"altup_active_idx"`
+	CorrectScale bool      `json:"altup_correct_scale"`
+	Laurel       int       `json:"laurel_rank"`
+	Sparsity     []float64 `json:"activation_sparsity_pattern"`
 
 	// Of experts.
 	Experts      int    `json:"num_experts"`
@@ -422,7 +429,7 @@ func (h *hfConfig) config() (Config, error) {
 		name string
 		v    int
 	}{{"hidden_size", h.HiddenSize}, {"num_hidden_layers", h.Layers}, {"num_attention_heads", h.Heads},
-		{"intermediate_size", h.IntermediateSize},
+		{"intermediate_size", int(h.IntermediateSize)},
 		{"vocab_size", h.VocabSize}, {"max_position_embeddings", h.MaxPositions}} {
 		if f.v == 0 {
 			return Config{}, fmt.Errorf("field %q is missing, or 0", f.name)
@@ -431,7 +438,7 @@ func (h *hfConfig) config() (Config, error) {
 	a := h.arch()
 	c := Config{
 		Arch: a.name, Hidden: h.HiddenSize, Layers: h.Layers, Heads: h.Heads, KVHeads: cmp.Or(h.KVHeads, h.Heads),
-		HeadDim: h.HeadDim, FFN: h.IntermediateSize, Vocab: h.VocabSize, Context: h.MaxPositions,
+		HeadDim: h.HeadDim, FFN: int(h.IntermediateSize), Vocab: h.VocabSize, Context: h.MaxPositions,
 		NormEps: float32(h.RMSNormEps), Tied: h.Tied, Ahead: max(0, h.NextLayers, h.FurtherLayers),
 	}
 	if a.layerNorm {

@@ -101,11 +101,7 @@ func (c *Config) windowFields(a *architecture, m map[string]any) {
 	if a.listed && slices.Equal(c.Windowed, a.windows(c.Layers)) {
 		return
 	}
-	types := make([]string, c.Layers)
-	for i := range types {
-		types[i] = attentionKind(c.windowed(i))
-	}
-	m["layer_types"] = types
+	m["layer_types"] = c.attentionKinds()
 }
 
 // fields returns the scaling of positions as an object of config.json; nil for none.

@@ -95,7 +95,7 @@ const llamaCppKeys = `vocab_size context_length embedding_length embedding_lengt
 	rope.scaling.attn_factor rope.scaling.original_context_length rope.scaling.finetuned
 	rope.scaling.yarn_log_multiplier rope.scaling.yarn_ext_factor rope.scaling.yarn_attn_factor
 	rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow ssm.conv_kernel ssm.dt_b_c_rms kda.head_dim wkv.head_size
-	classifier.output_labels target_layers target_hidden_size norm_before_residual norm_before_fc shortconv.l_cache
+	classifier.output_labels altup.active_idx altup.num_inputs activation_sparsity_scale target_layers target_hidden_size norm_before_residual norm_before_fc shortconv.l_cache
 	dense_2_feat_in dense_3_feat_out block_size a_key_of_tomorrow`
 
 // Every key that llama.cpp knows, if set to a value that is not neutral, is refused by name,
@@ -107,7 +107,7 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 	structural := strings.Fields(`embedding_length block_count feed_forward_length attention.head_count
 		attention.head_count_kv attention.key_length expert_count expert_feed_forward_length
 		embedding_length_per_layer_input expert_shared_count expert_shared_feed_forward_length ssm.conv_kernel
-		moe_latent_size
+		moe_latent_size altup.num_inputs
 		attention.kv_lora_rank attention.q_lora_rank attention.value_length_mla attention.key_length_mla`)
 	values := map[string][]any{
 		"context_length": {uint32(33)}, "attention.causal": {false},

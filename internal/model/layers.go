@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -167,7 +168,7 @@ func (c *Config) validateLayers() error {
 	case c.Rule.Scale != 0 && !positive(float64(c.Rule.Scale)):
 		return fmt.Errorf("scale of experts' weights is %g: want a positive number", c.Rule.Scale)
 	}
-	if err := c.validateLatent(); err != nil {
+	if err := errors.Join(c.validateLatent(), c.validateStreams()); err != nil {
 		return err
 	}
 	for i, s := range c.sources() {

@@ -25,6 +25,7 @@ type Network struct {
 	Head   nn.Linear
 
 	PerLayer *nn.PerLayerTable // each token's input to each layer; nil: none
+	Streams  *nn.Streams       // of blocks with AltUp; nil: none
 
 	Optional []string // the optional tensors that exist
 
@@ -56,6 +57,9 @@ func NewNetwork(c Config, w Weights) (*Network, error) {
 	if c.PerLayer > 0 {
 		n.PerLayer = b.perLayer()
 	}
+	if c.Streams > 0 {
+		n.Streams = b.streams()
+	}
 	n.Blocks = b.blocks()
 	if b.err == nil {
 		n.layerBytes = (n.WeightBytes() - n.Head.W.Bytes()) / len(n.Blocks)
@@ -79,6 +83,9 @@ func (n *Network) WeightBytes() int {
 	size := n.Head.W.Bytes()
 	if n.PerLayer != nil {
 		size += n.PerLayer.Project.W.Bytes()
+	}
+	if n.Streams != nil {
+		size += n.Streams.Bytes()
 	}
 	for i := range n.Blocks {
 		size += n.Blocks[i].Bytes()
@@ -111,6 +118,9 @@ func (n *Network) RunLayers(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, 
 	if n.PerLayer != nil {
 		e.PerLayerInputs(n.PerLayer, tokens, x, m)
 	}
+	if n.Streams != nil {
+		e.SpreadStreams(n.Streams, x, m)
+	}
 	for i := range n.Blocks {
 		if !plans || i > 0 && i%together == 0 {
 			e.Release()
@@ -123,6 +133,9 @@ func (n *Network) RunLayers(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, 
 			}
 		}
 		e.Block(&n.Blocks[i], i, f, x, m)
+	}
+	if n.Streams != nil {
+		e.MergeStreams(n.Streams, x, m)
 	}
 	if plans && o != nil {
 		defer e.Release()

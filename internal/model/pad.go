@@ -61,8 +61,11 @@ func (c *Config) layerParameters(ffn, layer int) (n int64) {
 // elements returns the number of weights in a part.
 func (c *Config) elements(a *architecture, p part, layer int) int64 {
 	n := int64(c.size(p.out, layer))
-	if p.each {
+	switch {
+	case p.each:
 		n *= int64(c.Experts)
+	case p.streams:
+		n *= int64(c.Streams - 1)
 	}
 	switch {
 	case p.in != none:
@@ -89,7 +92,7 @@ func (c *Config) Products() int {
 			n += x
 		}
 	}
-	return n + c.size(perLayers, 0)*c.Hidden
+	return n + (c.size(perLayers, 0)+2*max(0, c.Streams-1)*c.Hidden)*c.Hidden
 }
 
 // AttentionProducts is how many multiplications the attention of a row takes that sees the given

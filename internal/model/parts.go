@@ -22,6 +22,8 @@ type part struct {
 	as      string // the part that does the same in most architectures, if its name differs
 	split   bool   // of latent attention: one matrix per head; in folders, both halves share one tensor
 	each    bool   // one for each expert. A * in the folder's name is an expert's number
+	streams bool   // one for each residual stream but the first, in the way of each
+	short   bool   // folders may lack the last rows, which are 0 then
 	param   bool   // belongs to no module in folders: see folderparam.go
 	bare    bool   // the folder's name has no ending
 	ending  string // of GGUF's name, if it is not .weight
@@ -115,6 +117,7 @@ type Part struct {
 	Bare   bool   // its name in folders has no ending
 	Conv   bool   // folders have a dimension of 1 between rows and columns
 	Row    bool   // folders have the vector as a matrix of one row
+	Short  bool   // folders may lack the last rows, which are 0 then
 	Flat   bool   // folders have its numbers as a vector
 	Decay  bool   // folders have the logarithm of the negated number
 
@@ -171,7 +174,7 @@ func (c *Config) hasPart(p part, layer int) bool { return p.when == nil || p.whe
 func (c *Config) part(a *architecture, p part, layer int, prefix, folder string) Part {
 	x := Part{Name: prefix + p.name, Folder: folder + p.folder, Rows: c.size(p.out, layer), Cols: c.size(p.in, layer),
 		Half: p.half, Param: p.param, Ending: p.weightEnding(), Bare: p.bare, Conv: p.conv, Row: p.row, Flat: p.flat,
-		Decay: p.decay}
+		Decay: p.decay, Short: p.short, Optional: c.Spare(prefix + p.name + ".")}
 	if p.apart != "" {
 		x.Apart = folder + p.apart
 	}
@@ -181,6 +184,9 @@ func (c *Config) part(a *architecture, p part, layer int, prefix, folder string)
 	}
 	if p.each {
 		x.Experts = c.Experts
+	}
+	if p.streams {
+		x.Experts = c.Streams - 1
 	}
 	if p.split {
 		x.Experts, x.Split = c.Heads, c.Latent.PlainDim+c.Latent.ValueDim
@@ -324,7 +330,10 @@ func (b *builder) block(i int) nn.Block {
 		block.MLPNorm = block.AttnNorm
 	}
 	block.AttnPost, block.MLPPost = norm("post_attention_norm"), norm("post_ffw_norm")
-	block.Attn.QNorm, block.Attn.KNorm = norm("attn_q_norm"), norm("attn_k_norm")
+	block.Attn.QNorm = norm("attn_q_norm")
+	if !c.reads(i) {
+		block.Attn.KNorm = norm("attn_k_norm")
+	}
 
 	switch {
 	case c.bare(i):
@@ -366,6 +375,9 @@ func (b *builder) block(i int) nn.Block {
 			Norm: b.norm(name("post_norm"), c.Hidden)}
 		block.PerLayer = p
 	}
+	if has("altup_router") {
+		block.AltUp, block.Laurel = b.altUp(name)
+	}
 	if has("layer_output_scale") {
 		if v := b.vector(name("layer_output_scale.weight"), 1); b.err == nil {
 			block.OutScale = v[0]
@@ -401,6 +413,8 @@ func (b *builder) mlp(i int, name func(part string) string) (m nn.MLP) {
 		m.Act = nn.SquaredReLU
 	case c.XIELU != nil:
 		m.Act, m.XIELU = nn.XIELUOf, c.xielu(i)
+	case c.Cuts != nil && !math.IsInf(float64(c.Cuts[i]), -1):
+		m.Act, m.Cut = nn.SparseGELUMul, c.Cuts[i]
 	case a.defaults.HiddenAct == "gelu_pytorch_tanh":
 		m.Act = nn.GELUMul
 	}

@@ -27,6 +27,9 @@ const (
 	latent      // the width of the experts' input
 	perLayer    // of a table's entry for a token and a layer
 	perLayers   // for all layers
+	streams     // residual streams
+	streams2
+	laurel // the width of the shortcut around attention
 	one
 	convIn // the input of a short convolution
 	kernel // the length of a convolution
@@ -96,6 +99,12 @@ func (c *Config) size(d dim, layer int) int {
 		return c.PerLayer
 	case perLayers:
 		return c.Layers * c.PerLayer
+	case streams:
+		return c.Streams
+	case streams2:
+		return c.Streams * c.Streams
+	case laurel:
+		return c.Laurel
 	case one:
 		return 1
 	case convIn:

@@ -8,6 +8,7 @@ type MLP struct {
 	Gate     *Linear
 	Up, Down Linear
 	XIELU    *XIELU     // for XIELUOf
+	Cut      float32    // for SparseGELUMul
 	Act      Activation // None: SiLUMul with a gate, GELU without one
 }
 
@@ -46,6 +47,8 @@ type Block struct {
 	Out               Linear             // without weights: no attention and nothing in its place
 	MLP               MLP                // without weights and without Experts: no second half
 	Experts           *Experts           // in place of MLP, or alongside it if there is one; nil: none
+	AltUp             *AltUp             // around the rest, with Laurel and PerLayer; nil: rows have one residual stream
+	Laurel            *Laurel            // after attention; nil: none
 	PerLayer          *PerLayer          // after the MLP; nil: none
 	OutScale          float32            // multiplies the block's output; 0: 1
 	OutNorm           *Norm              // of the block's output; nil: none
@@ -63,6 +66,8 @@ type BlockBuffers struct {
 
 	perLayer, perLayerGate Buffer
 	PerLayer               Mat // each layer's table entries for the rows (PerLayerInputs)
+
+	streams, merged, modes, low Buffer // of AltUp and Laurel
 
 	in, mixed Buffer // of short convolutions: one strip may be ahead of another that still reads attention's buffers
 	delta     deltaBuffers
@@ -109,10 +114,19 @@ func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
 	if h := b.Experts; h != nil && h.Early {
 		e.Linear(Source{X: x}, h.route(h.scores(e, x.Rows, m)))
 	}
+	if b.AltUp != nil {
+		e.predict(b.AltUp, x, m)
+	}
 	e.Attention(b, layer, f, src, x, m)
+	if b.Laurel != nil {
+		e.laurel(b, x, m)
+	}
 	e.MLP(b, x, m)
+	if b.AltUp != nil {
+		e.correct(b.AltUp, x, m)
+	}
 	if b.PerLayer != nil {
-		e.perLayer(b.PerLayer, layer, x, m)
+		e.perLayer(b, layer, x, m)
 	}
 	if b.OutScale != 0 {
 		e.scale(x, b.OutScale)
@@ -284,6 +298,9 @@ func (b *Block) Bytes() int {
 	if b.PerLayer != nil {
 		size += b.PerLayer.Bytes()
 	}
+	if b.AltUp != nil {
+		size += b.AltUp.Router.W.Bytes() + b.Laurel.Down.W.Bytes() + b.Laurel.Up.W.Bytes()
+	}
 	return size
 }
 
@@ -317,7 +334,7 @@ func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
 		} else {
 			gate := e.mat(&m.gate, x.Rows, mlp.Gate.W.Out(), m.widest.inner)
 			e.product(s, src, Proj{Linear: mlp.Gate, Dst: gate}, Proj{Linear: &mlp.Up, Dst: up})
-			inner = Source{X: gate, Act: mlp.act(), Up: up}
+			inner = Source{X: gate, Act: mlp.act(), Cut: mlp.Cut, Up: up}
 		}
 		e.product(s, inner, down)
 		return
@@ -330,10 +347,10 @@ func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
 		}
 		return
 	}
-	if !e.projectInner(src, mlp.act(), down, mlp.Gate, &mlp.Up) {
+	if mlp.Act == SparseGELUMul || !e.projectInner(src, mlp.act(), down, mlp.Gate, &mlp.Up) {
 		gate, up := e.mat(&m.gate, x.Rows, mlp.Gate.W.Out(), m.widest.inner), e.mat(&m.up, x.Rows,
 			mlp.Up.W.Out(), m.widest.inner)
 		e.Linear(src, Proj{Linear: mlp.Gate, Dst: gate}, Proj{Linear: &mlp.Up, Dst: up})
-		e.Linear(Source{X: gate, Act: mlp.act(), Up: up}, down)
+		e.Linear(Source{X: gate, Act: mlp.act(), Cut: mlp.Cut, Up: up}, down)
 	}
 }

@@ -9,15 +9,16 @@ import (
 type Activation uint8
 
 const (
-	None        Activation = iota
-	SiLUMul                // silu(X) · Up
-	GELU                   // 0.5·x·(1+erf(x/√2))
-	SiLU                   // x·σ(x)
-	GELUMul                // gelu(X) · Up, gelu by its approximation with tanh
-	ClampedMul             // x·σ(1.702·x) · (Up + 1), x and Up within ±7, x from above only (gpt-oss)
-	SquaredReLU            // max(x, 0)²
-	ReLUMul                // max(X, 0) · Up
-	XIELUOf                // of Source.XIELU
+	None          Activation = iota
+	SiLUMul                  // silu(X) · Up
+	GELU                     // 0.5·x·(1+erf(x/√2))
+	SiLU                     // x·σ(x)
+	GELUMul                  // gelu(X) · Up, gelu by its approximation with tanh
+	ClampedMul               // x·σ(1.702·x) · (Up + 1), x and Up within ±7, x from above only (gpt-oss)
+	SquaredReLU              // max(x, 0)²
+	ReLUMul                  // max(X, 0) · Up
+	XIELUOf                  // of Source.XIELU
+	SparseGELUMul            // GELUMul of what X exceeds a cut by, which needs whole rows (Gemma 3n)
 )
 
 // Source is the input of a product: rows of X, normalised if Norm is set, or passed through Act.
@@ -27,9 +28,10 @@ type Source struct {
 	At   []int32 // the rows of X to use; nil: all. Not with a Recorder
 	Norm *Norm
 	Act  Activation
-	Up   Mat // for SiLUMul, GELUMul, ClampedMul and ReLUMul
+	Up   Mat // for activations with Mul in their names
 
-	XIELU *XIELU // for XIELUOf
+	XIELU *XIELU  // for XIELUOf
+	Cut   float32 // for SparseGELUMul: standard deviations of a row above its mean
 
 	// Copies lists the rows that each row of X becomes, the same number k for each: k for row 0,
 	// then k for row 1. nil: row i becomes row i. It excludes a Recorder and At.
@@ -82,6 +84,8 @@ func (s *Source) Row(i int, scratch []float32) []float32 {
 		simd.SiLUMul(scratch, x, s.Up.Row(i))
 	case s.Act == GELUMul:
 		geluMul(scratch, x, s.Up.Row(i))
+	case s.Act == SparseGELUMul:
+		sparseGELU(scratch, x, s.Up.Row(i), s.Cut)
 	case s.Act == ClampedMul:
 		clampedMul(scratch, x, s.Up.Row(i))
 	case s.Act == GELU:

@@ -12,12 +12,18 @@ type PerLayer struct {
 // Bytes is the size of the packed weights.
 func (p *PerLayer) Bytes() int { return p.Gate.W.Bytes() + p.Proj.W.Bytes() }
 
-func (e *Exec) perLayer(p *PerLayer, layer int, x Mat, m *BlockBuffers) {
+func (e *Exec) perLayer(b *Block, layer int, x Mat, m *BlockBuffers) {
+	p := b.PerLayer
 	width := p.Gate.W.Out()
 	gate, out := e.Mat(&m.perLayerGate, x.Rows, width), e.Mat(&m.out, x.Rows, x.Cols)
 	e.Linear(Source{X: x}, Proj{Linear: &p.Gate, Dst: gate})
 	rows := m.PerLayer.Columns(layer*width, (layer+1)*width)
 	e.Linear(Source{X: gate, Act: GELUMul, Up: rows}, Proj{Linear: &p.Proj, Dst: out})
+	if b.AltUp != nil {
+		all := m.streamMat(e, x, len(b.AltUp.Correct))
+		e.streamPhase(streamJob{step: joinPerLayer, x: x, all: all, modes: out, block: b})
+		return
+	}
 	e.addPost(x, out, &p.Norm)
 }
 

@@ -27,6 +27,7 @@ type plan struct {
 	cells    slots[cellJob]
 	scales   slots[scaleJob]
 	inputs   slots[perLayerJob]
+	streams  slots[streamJob]
 
 	convolves slots[convolveJob]
 	gates     slots[gateJob]
@@ -89,6 +90,7 @@ func (p *plan) take() []par.Phase {
 	p.cells.used = 0
 	p.scales.used = 0
 	p.inputs.used = 0
+	p.streams.used = 0
 	p.convolves.used = 0
 	p.gates.used = 0
 	p.deltas.used = 0

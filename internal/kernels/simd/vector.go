@@ -25,12 +25,18 @@ func RMSNorm(dst, x, w []float32, eps float32) {
 	normScale(dst, x, w, 0, inv)
 }
 
+// Moments returns the mean of x and its variance.
+func Moments(x []float32) (mean, variance float32) {
+	n := float32(len(x))
+	mean = sum(x) / n
+	return mean, sumSquares(x, mean) / n
+}
+
 // LayerNorm computes dst = (x - mean(x)) / sqrt(variance(x) + eps) · w + b. b may be nil.
 func LayerNorm(dst, x, w, b []float32, eps float32) {
 	x, w = x[:len(dst)], w[:len(dst)]
-	n := float32(len(x))
-	mean := sum(x) / n
-	inv := 1 / sqrt(sumSquares(x, mean)/n+eps)
+	mean, variance := Moments(x)
+	inv := 1 / sqrt(variance+eps)
 	if b == nil {
 		normScale(dst, x, w, mean, inv)
 	} else {

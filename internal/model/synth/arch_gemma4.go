@@ -103,3 +103,62 @@ func drawGemma4(d *drawing) {
 		}
 	})
 }
+
+var gemma3n = family{
+	arch: "gemma3n", fewest: 2, mixed: true,
+	named: []Shape{
+		{Name: "tiny-gemma3n", Vocab: 416, Hidden: 96, Layers: 7, Heads: 4, KVHeads: 2, HeadDim: 24, FFN: 160,
+			Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 24, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+				c.SetWindow(70)
+				c.Sharing = 2
+				c.PerLayer = 16
+				c.Laurel = 20
+				c.LogitCap = 9
+				c.SetSparsity([]float64{0.95, 0.8, 0.3})
+			}},
+		{Name: "gemma-3n-e2b", Vocab: 262400, Hidden: 2048, Layers: 30, Heads: 8, KVHeads: 2, HeadDim: 256, FFN: 8192,
+			Context: 32768, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 256, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+				c.SetWindow(512)
+				c.Sharing = 10
+				c.PerLayer = 256
+			}},
+	},
+	small: []Shape{
+		{Name: "gemma3n", Vocab: 400, Hidden: 64, Layers: 4, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 32, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.SetWindow(4)
+				c.Windowed = []bool{true, false, true, false}
+				c.Sharing = 2
+				c.PerLayer = 8
+				c.Streams = 3
+				c.Laurel = 12
+				c.SetSparsity([]float64{0.9})
+			}},
+	},
+	random: func(d *drawing) {
+		windowed := make([]bool, d.s.Layers)
+		for i := range windowed {
+			windowed[i] = d.IntN(3) > 0
+		}
+		size, sharing := 1+d.skewed(90, 900), d.IntN(d.s.Layers)
+		shares := make([]float64, d.s.Layers)
+		for i := range shares {
+			shares[i] = []float64{0, 0.2, 0.5, 0.95}[d.IntN(4)]
+		}
+		perLayer, laurel := d.width(30), d.width(40)
+		streams := 2 + d.IntN(4)
+		d.tune(func(c *model.Config) {
+			c.SetWindow(size)
+			c.Windowed = windowed
+			c.PerLayer, c.Laurel = perLayer, laurel
+			c.Streams = streams
+			c.SetSparsity(shares)
+			for n := c.Layers - sharing; n < c.Layers; n++ { // the rest has both kinds
+				if slices.Contains(windowed[:n], true) && slices.Contains(windowed[:n], false) {
+					c.Sharing = c.Layers - n
+					return
+				}
+			}
+		})
+	},
+}

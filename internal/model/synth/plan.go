@@ -103,6 +103,10 @@ func (s Shape) plan() []planned {
 	std["per_layer_model_proj"] = 1 / embed
 	std["inp_gate"] = 2 * inv
 	std["proj"] = 1 / math.Sqrt(float64(max(c.PerLayer, 1)))
+	std["altup_proj"], std["altup_unembd_proj"] = inv, inv
+	std["altup_router"] = 0.5 / inv
+	std["altup_predict_coef"], std["altup_correct_coef"] = 0.2, 0.2
+	std["laurel_l"], std["laurel_r"] = inv, 1/math.Sqrt(float64(max(c.Laurel, 1)))
 	std["shortconv.in_proj"], std["shortconv.conv"] = inv, 1/math.Sqrt(float64(max(c.Kernel, 1)))
 	std["shortconv.out_proj"] = block * inv
 	std["attn_gate"], std["ssm_conv1d"] = inv, std["shortconv.conv"]
@@ -127,6 +131,7 @@ func (s Shape) plan() []planned {
 	mean := map[string]float64{
 		"attn_q_norm": math.Sqrt(score), "attn_k_norm": math.Sqrt(score),
 		"post_attention_norm": block, "post_ffw_norm": block, "output_norm": 1,
+		"laurel_post_norm": block,
 	}
 	if s.Tied {
 		mean["output_norm"] = logits / embed

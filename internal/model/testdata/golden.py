@@ -143,7 +143,8 @@ def keys(reader, arch):
     """Returns the keys of an architecture, each with its type."""
     names = {gguf.GGUFValueType.UINT32: "u32", gguf.GGUFValueType.FLOAT32: "f32", gguf.GGUFValueType.BOOL: "bool",
              gguf.GGUFValueType.INT32: "i32", gguf.GGUFValueType.STRING: "string"}
-    return {f.name: [names[f.types[-1]], f.contents()] for f in reader.fields.values()
+    finite = lambda x: list(map(finite, x)) if isinstance(x, list) else None if x == -float("inf") else x  # JSON lacks it
+    return {f.name: [names[f.types[-1]], finite(f.contents())] for f in reader.fields.values()
             if f.name.startswith((arch + ".", "xielu."))}
 
 
