@@ -6,6 +6,31 @@ import (
 	"math"
 )
 
+// gemma is Gemma 1 and CodeGemma: Llama's layers with GeGLU, and larger embeddings.
+var gemma = architecture{
+	name: "gemma", modelType: "gemma", class: "GemmaForCausalLM",
+	keys:     rmsKeys,
+	defaults: hfConfig{HiddenAct: "gelu_pytorch_tanh", RMSNormEps: 1e-6, KVHeads: 16, HeadDim: 256, Tied: true},
+	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
+	biases:  map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+	shifted: true,
+
+	implied: func(c *Config) { c.EmbedScale = math.Sqrt(float64(c.Hidden)) },
+	readFields: func(h *hfConfig, c *Config) error {
+		h.QueryScalar = float64(c.HeadDim)
+		return c.readGemma(h)
+	},
+	check: func(c *Config) error {
+		switch {
+		case !c.Tied:
+			return errors.New("an output matrix separate from the embedding: GGUF files of gemma have none")
+		case float32(c.EmbedScale) != float32(math.Sqrt(float64(c.Hidden))):
+			return errGemmaScale
+		}
+		return nil
+	},
+}
+
 // gemma2 is Gemma 2: norms before and after each half, soft caps, a window in every other layer.
 var gemma2 = architecture{
 	name: "gemma2", modelType: "gemma2", class: "Gemma2ForCausalLM",

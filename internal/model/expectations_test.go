@@ -111,6 +111,7 @@ var unusual = map[string]expectations{
 		tensors: untiedTensors, own: "self_attn.sinks", foreign: rmsFields + "use_sliding_window",
 		queryBias: "-", outputBias: "-",
 	},
+	"gemma": {queryBias: "attention_bias", outputBias: "attention_bias"},
 	"gemma2": {
 		obeyedKeys: windowKeys + "final_logit_softcapping", window: true, foreign: rmsFields + "use_sliding_window",
 		queryBias: "attention_bias", outputBias: "attention_bias",

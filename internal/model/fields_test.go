@@ -350,9 +350,10 @@ func TestFieldsInEveryForm(t *testing.T) {
 	}
 }
 
-// A config.json with the names of transformers 5 gives the same model.
-func TestFieldsOfTransformers5(t *testing.T) {
+// A config.json with the names of other versions of transformers gives the same model.
+func TestFieldsOfOtherVersions(t *testing.T) {
 	forms := map[string]object{
+		"gemma":       {"hidden_act": "gelu", "hidden_activation": nil},
 		"qwen3moe":    {"num_experts": gone{}, "num_local_experts": 5},
 		"hunyuan-moe": {"moe_topk": 2, "moe_intermediate_size": gone{}},
 		"mistral3": {"rope_theta": gone{}, "rope_parameters": object{"rope_type": "default", "rope_theta": 1e4,

@@ -461,6 +461,9 @@ func (h *hfConfig) config() (Config, error) {
 				a.experts, c.Experts, c.Used)
 		}
 	}
+	if a.modelType == gemma.modelType && h.HiddenAct == "gelu" { // its name in the first folders, as in transformers
+		h.HiddenAct = a.defaults.HiddenAct
+	}
 	if h.HiddenAct != a.defaults.HiddenAct {
 		return c, fmt.Errorf("hidden_act is %q: %s models run here use %q",
 			h.HiddenAct, h.ModelType, a.defaults.HiddenAct)

@@ -4,6 +4,21 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
+var gemma = family{
+	arch: "gemma",
+	named: []Shape{
+		{Name: "tiny-gemma", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 1, HeadDim: 48, FFN: 416,
+			Context: 1024, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: SPM},
+		{Name: "gemma-2b", Vocab: 256000, Hidden: 2048, Layers: 18, Heads: 8, KVHeads: 1, HeadDim: 256, FFN: 16384,
+			Context: 8192, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 256, Tied: true, Tokens: SPM},
+	},
+	small: []Shape{
+		{Name: "gemma", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: Qwen2},
+	},
+	random: func(d *drawing) { d.scalePositions() },
+}
+
 var gemma2 = family{
 	arch: "gemma2", mixed: true,
 	named: []Shape{
