@@ -22,6 +22,7 @@ const (
 	lowerish                      // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
 	newline                       // [\r\n]
 	asciiLetter                   // [A-Za-z]
+	han                           // \p{Han}
 	asciiPunct                    // ASCII that is neither letter, digit, space nor control
 )
 
@@ -76,6 +77,7 @@ var classSources = []struct {
 }{
 	{unicode.L, letter}, {unicode.N, number}, {unicode.M, mark}, {unicode.P, punct}, {unicode.S, symbol},
 	{unicode.White_Space, space},
+	{unicode.Han, han},
 	{unicode.Lu, upperish}, {unicode.Lt, upperish},
 	{unicode.Ll, lowerish},
 	{unicode.Lm, upperish | lowerish}, {unicode.Lo, upperish | lowerish}, {unicode.M, upperish | lowerish},

@@ -60,6 +60,7 @@ var presets = func() map[string]preset {
 	set(preset{stages: []scanner{scanTekken}, ignoreMerges: true, addBOS: true}, "tekken")
 	set(asBailing, "bailingmoe", "bailingmoe2", "llada-moe")
 	set(preset{stages: []scanner{scanSeedCoder}}, "seed-coder")
+	set(preset{stages: []scanner{scanKimi}}, "kimi-k2")
 	set(preset{stages: []scanner{groupsOf3, scanMiniCPM5}, ignoreMerges: true}, "minicpm5")
 	set(preset{stages: []scanner{lines, scanQwen2}}, "laguna")
 	set(preset{stages: []scanner{scanExaoneMoE}}, "exaone-moe")
@@ -92,10 +93,11 @@ var patterns = map[string]scanner{
 	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+`: scanExaoneMoE,
 	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|` +
 		`\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1}`: scanJais2,
-	o200kWord + `(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` + o200kCaps +
-		`(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`: scanGPT4o,
+	o200kWord + afterWord + `|` + o200kCaps + afterWord +
+		`|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`: scanGPT4o,
 	o200kWord + `|` + o200kCaps + `|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                    scanTekken,
 	"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+": scanDeepSeek3,
+	`[\p{Han}]+|` + kimiWord + `|` + kimiCaps + `|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                  scanKimi,
 	`\p{N}`:                       singles(number),
 	`\p{N}+`:                      runs(number),
 	`\p{N}{1,3}`:                  groupsOf3,
@@ -116,6 +118,9 @@ var patterns = map[string]scanner{
 
 const (
 	o200kWord = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+`
+	kimiWord  = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+` + afterWord
+	kimiCaps  = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*` + afterWord
+	afterWord = `(?i:'s|'t|'re|'ve|'m|'ll|'d)?`
 	o200kCaps = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*`
 )
 

@@ -5,6 +5,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -189,6 +190,13 @@ func (p *regex) set(fold bool) func(rune) bool {
 	negate := p.eat("^")
 	var list []func(rune) bool
 	for p.peek() != ']' {
+		if p.eat("&&") {
+			first, second := list, p.set(fold)
+			list = []func(rune) bool{func(r rune) bool {
+				return second(r) && slices.ContainsFunc(first, func(in func(rune) bool) bool { return in(r) })
+			}}
+			continue
+		}
 		if p.more() && p.peek() != '\\' && p.peek() != '[' && p.src[p.pos+1] == '-' && p.src[p.pos+2] != ']' {
 			lo := p.take()
 			p.take()
@@ -227,7 +235,11 @@ func (p *regex) escape() func(rune) bool {
 			name += string(p.take())
 		}
 		p.take()
-		return func(r rune) bool { return unicode.Is(unicode.Categories[name], r) }
+		table := unicode.Categories[name]
+		if table == nil {
+			table = unicode.Scripts[name]
+		}
+		return func(r rune) bool { return unicode.Is(table, r) }
 	default:
 		if unicode.IsLetter(c) {
 			panic("unknown escape " + string(c))

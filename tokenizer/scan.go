@@ -4,6 +4,8 @@ package tokenizer
 // length of the first word of a text that is not empty, in one pass and without backtracking.
 // The tests hold every scanner against a slow interpreter of the regular expression it stands for.
 
+import "strings"
+
 // A scanner returns the length in bytes of the first word of s, 1 ≤ n ≤ len(s). It sees no text
 // before s, and the end of s is the end of the text: so do the patterns when they are chained.
 type scanner func(s string) int
@@ -186,8 +188,9 @@ var (
 	scanQwen35    = cl100k(1, letter|mark, newline)
 	scanSeedCoder = cl100k(1, letter, 0)
 	scanMiniCPM5  = cl100k(1<<30, letter, newline)
-	scanGPT4o     = o200k(3, true)
-	scanTekken    = o200k(1, false)
+	scanGPT4o     = o200k(3, true, "\r\n/", 0)
+	scanTekken    = o200k(1, false, "\r\n/", 0)
+	notHan        = o200k(3, true, "\r\n", han)
 )
 
 // scanJais2 is scanLlama3 with white space in pieces of 512, 256 and so on to 1:
@@ -218,10 +221,11 @@ func scanJais2(s string) int {
 //	|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //	|\p{N}{1,digits}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
 //
-// Mistral's tekken has neither contractions nor groups of digits.
-func o200k(digits int, contractions bool) scanner {
+// Mistral's tekken has neither contractions nor groups of digits. Punctuation ends with characters of ends, in place
+// of [\r\n/]; characters of the class stop are no letters of words.
+func o200k(digits int, contractions bool, ends string, stop class) scanner {
 	return func(s string) int {
-		if n := casedWord(s); n > 0 {
+		if n := casedWord(s, stop); n > 0 {
 			if contractions {
 				n += contraction(s[n:], true)
 			}
@@ -237,7 +241,7 @@ func o200k(digits int, contractions bool) scanner {
 		}
 		if c, n := at(s, i); n > 0 && c&(space|letter|number) == 0 {
 			i = runNot(s, i+n, space|letter|number)
-			for i < len(s) && (s[i] == '\r' || s[i] == '\n' || s[i] == '/') {
+			for i < len(s) && strings.IndexByte(ends, s[i]) >= 0 {
 				i++
 			}
 			return i
@@ -246,25 +250,34 @@ func o200k(digits int, contractions bool) scanner {
 	}
 }
 
+// scanKimi is Kimi K2's pattern: Han characters are words of their own, and in no other word. llama.cpp, unlike the
+// pattern, does not split words where lower case turns to upper case.
+func scanKimi(s string) int {
+	if c, _ := at(s, 0); c&han != 0 {
+		return run(s, 0, han)
+	}
+	return notHan(s)
+}
+
 // casedWord matches the first two alternatives of o200k, the order of a backtracking matcher kept:
 // first upper* lower+ with and without a character before it, then upper+ lower*.
-func casedWord(s string) int {
+func casedWord(s string, stop class) int {
 	c, n := at(s, 0)
 	start := -1 // where the word begins when the optional character before it is taken
 	if c&(letter|number|newline) == 0 {
 		start = n
 	}
 	if start > 0 {
-		if end, lower := cased(s, start); lower {
+		if end, lower := cased(s, start, stop); lower {
 			return end
 		}
 	}
-	end, lower := cased(s, 0)
+	end, lower := cased(s, 0, stop)
 	if lower {
 		return end
 	}
 	if start > 0 {
-		if e, _ := cased(s, start); e > start {
+		if e, _ := cased(s, start, stop); e > start {
 			return e
 		}
 	}
@@ -274,12 +287,12 @@ func casedWord(s string) int {
 // cased matches upper* lower+ at i and reports true, or else upper+ (lower* being empty then); the
 // end is i where neither matches. Letters without case count as both, so a greedy upper* gives back
 // its last one where no lower-case letter follows.
-func cased(s string, i int) (end int, lower bool) {
+func cased(s string, i int, stop class) (end int, lower bool) {
 	both := -1 // end of the last character of upper* that is also lowerish
 	end = i
 	for {
 		c, n := at(s, end)
-		if c&upperish == 0 {
+		if c&upperish == 0 || c&stop != 0 {
 			break
 		}
 		end += n
@@ -287,7 +300,11 @@ func cased(s string, i int) (end int, lower bool) {
 			both = end
 		}
 	}
-	if e := run(s, end, lowerish); e > end {
+	e := end
+	for c, n := at(s, e); c&lowerish != 0 && c&stop == 0; c, n = at(s, e) {
+		e += n
+	}
+	if e > end {
 		return e, true
 	}
 	if both >= 0 {

@@ -12,6 +12,7 @@ import (
 // alphabet has the characters between which the patterns distinguish: one or more of every class.
 var alphabet = []string{
 	"a", "s", "T", "r", "e", "E", "v", "l", "L", "m", "d", "Z", "é", "É", "ſ", "ǅ", "ʰ", "あ", "中", "가", "ก", "𐐀", "µ", "K",
+	"⺀", "〇", "々", "\u302a",
 	"\u0301", "\u0903", "\u20dd",
 	"0", "7", "3", "²", "Ⅷ", "٣", "½",
 	" ", "\t", "\n", "\r", "\v", "\u0085", "\u00a0", "\u2028", "\u3000",
@@ -113,8 +114,8 @@ func FuzzScanners(f *testing.F) {
 // quadratic scanner would not finish here.
 func TestScannersOnLongRuns(t *testing.T) {
 	n := 1 << 16
-	for _, run := range []string{"a", "A", "あ", "あA", "\u0301", "1", " ", "\n", " \n", "\t", "'", "'l", ".", "$", " a",
-		" .", "\x00", "\u00a0", "\xff", "▁", "▁a"} {
+	for _, run := range []string{"a", "A", "あ", "あA", "a中", "\u0301", "1", " ", "\n", " \n", "\t", "'",
+		"'l", ".", "$", " a", " .", "\x00", "\u00a0", "\xff", "▁", "▁a"} {
 		text := strings.Repeat(run, n/len(run))
 		for name, p := range presets {
 			total := 0

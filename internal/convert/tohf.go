@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/atomicfile"
@@ -250,6 +251,9 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 			t.Name = e.InFolder(ending)
 			if e.Conv && ending == ".weight" && len(t.Shape) == 2 {
 				t.Shape = []int{t.Shape[0], 1, t.Shape[1]}
+			}
+			if e.Dims != nil && ending == e.Ending && slices.Equal(dimensions(t.Shape), dimensions(e.Dims)) {
+				t.Shape = e.Dims
 			}
 			if e.Row && len(t.Shape) == 1 {
 				t.Shape = []int{1, t.Shape[0]}

@@ -59,23 +59,26 @@ const (
 
 var latentKeys = rmsAnd(groupedKeys + ` attention.kv_lora_rank attention.q_lora_rank attention.key_length_mla attention.value_length_mla`)
 
-func withQueryRank(c *Config, _ int) bool { return c.Latent.QueryRank > 0 }
+func withQueryRank(c *Config, layer int) bool { return c.Latent.QueryRank > 0 && c.attends(layer) }
 
-var latentLayer = slices.Concat(
+var latentLayer = slices.Concat(latentAttention, groupedParts)
+
+// latentAttention are the norms of a layer and its attention, whose queries and output Kimi Linear's recurrent layers
+// have too.
+var latentAttention = slices.Concat(
 	[]part{attnNorm, ffnNorm},
-	only(func(c *Config, _ int) bool { return c.Latent.QueryRank == 0 },
+	only(func(c *Config, layer int) bool { return c.Latent.QueryRank == 0 || c.recurrent(layer) },
 		part{name: "attn_q", folder: "self_attn.q_proj", out: latentQueries, in: hidden}),
 	only(withQueryRank,
 		part{name: "attn_q_a", folder: "self_attn.q_a_proj", out: latentQueryRank, in: hidden},
 		part{name: "attn_q_a_norm", folder: "self_attn.q_a_layernorm", out: latentQueryRank},
 		part{name: "attn_q_b", folder: "self_attn.q_b_proj", out: latentQueries, in: latentQueryRank}),
-	[]part{
-		{name: "attn_kv_a_mqa", folder: "self_attn.kv_a_proj_with_mqa", out: latentKey, in: hidden},
-		{name: "attn_kv_a_norm", folder: "self_attn.kv_a_layernorm", out: latentRank},
-		{name: "attn_k_b", folder: "self_attn.kv_b_proj", out: latentRank, in: latentPlain, split: true, half: 1},
-		{name: "attn_v_b", folder: "self_attn.kv_b_proj", out: latentValue, in: latentRank, split: true, half: 2},
-		{name: "attn_output", folder: "self_attn.o_proj", out: hidden, in: latentValues},
-	}, groupedParts)
+	only((*Config).attends,
+		part{name: "attn_kv_a_mqa", folder: "self_attn.kv_a_proj_with_mqa", out: latentKey, in: hidden},
+		part{name: "attn_kv_a_norm", folder: "self_attn.kv_a_layernorm", out: latentRank},
+		part{name: "attn_k_b", folder: "self_attn.kv_b_proj", out: latentRank, in: latentPlain, split: true, half: 1},
+		part{name: "attn_v_b", folder: "self_attn.kv_b_proj", out: latentValue, in: latentRank, split: true, half: 2}),
+	[]part{{name: "attn_output", folder: "self_attn.o_proj", out: hidden, in: latentValues}})
 
 // impliedLatent sets values that files do not state: in files with the vocabulary and layers of
 // GLM-4.7-Flash, which may lack the key, experts are chosen by σ.

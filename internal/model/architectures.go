@@ -114,7 +114,7 @@ func init() { // not an initialiser, since some look themselves up
 		&gemma, &gemma2, &gemma3, &gemma3n, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &ernie45moe, &bailing2, &afmoe,
 		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker, &dots1, &exaoneMoE, &maincoder, &pangu,
-		&cohere2, &arcee, &jais2, &deepseek2, &deepseek3, &glm4lite,
+		&cohere2, &arcee, &jais2, &deepseek2, &deepseek3, &glm4lite, &kimiLinear,
 		&minicpm, &apertus, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
 	}
 }
@@ -197,7 +197,7 @@ var folderRules = ggufkeys.Rules{Neutral: neutral(map[string][]any{
 		insert_ngram_layer_idx loop_loss_weights loop_middle_layers`: {},
 	"attn_logit_softcapping clip_qkv final_logit_softcapping moe_router_logit_softcapping num_local_experts": {0},
 	"embedding_multiplier moe_layer_freq logit_scale logits_scaling residual_multiplier":                     {1},
-	"is_causal moe_enable_early_router rope_interleave":                                                      {true},
+	"is_causal mla_use_nope moe_enable_early_router rope_interleave":                                         {true},
 	"mamba_hidden_act":      {"silu"},
 	"mlp_hidden_act":        {"relu2"},
 	"num_experts num_loops": {0, 1},

@@ -147,6 +147,15 @@ var unusual = map[string]expectations{
 		tensors:    topTensors + "blk.0.attn_q.bias " + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
 		own:        "mlp.gate.weight",
 	},
+	"kimi-linear": {
+		obeyedKeys: groupKeys + "expert_shared_count leading_dense_block_count attention.key_length_mla attention.value_length_mla",
+		inertKeys:  usual.inertKeys + " rope.freq_base rope.scale_linear rope.scaling.factor rope.scaling.attn_factor",
+		tensors:    "output.bias blk.0.attn_q.bias " + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+		own:        "block_sparse_moe.gate.weight",
+		foreign:    rmsFields + "head_dim",
+		looseKeys:  "expert_weights_norm", // true, as usual
+		structural: "kda.head_dim",
+	},
 	"mistral4": {
 		obeyedKeys: groupKeys + "expert_shared_count leading_dense_block_count attention.key_length_mla attention.value_length_mla",
 		looseKeys:  "expert_weights_norm attention.temperature_length", // true, as folders have it; beside a scale

@@ -204,6 +204,16 @@ type hfConfig struct {
 	TopKMethod  string   `json:"topk_method"`
 	MLPTypes    []string `json:"mlp_layer_types"`
 
+	// Of Kimi Linear.
+	ContextLength int              `json:"model_max_length"`
+	UsedPerToken  int              `json:"num_experts_per_token"`
+	Renormalize   *bool            `json:"moe_renormalize"`
+	ExpertGroups  int              `json:"num_expert_group"`
+	RouterAct     string           `json:"moe_router_activation_func"`
+	LinearHeads   int              `json:"linear_num_heads"`
+	LinearHeadDim int              `json:"linear_head_dim"`
+	LinearAttn    *linearAttention `json:"linear_attn_config"`
+
 	// Layers after the model's (Config.Ahead), under MiMo's name and Qwen's.
 	NextLayers    int `json:"num_nextn_predict_layers"`
 	FurtherLayers int `json:"mtp_num_hidden_layers"`
@@ -425,6 +435,10 @@ var kindNames = map[reflect.Kind]string{reflect.Int: "an integer", reflect.Int32
 
 func (h *hfConfig) config() (Config, error) {
 	h.Layers = cmp.Or(h.Layers, max(len(h.Pattern), len(h.BlockTypes))) // Nemotron-H's
+	a := h.arch()
+	if a.obeys("model_max_length") {
+		h.MaxPositions = cmp.Or(h.MaxPositions, h.ContextLength)
+	}
 	for _, f := range []struct {
 		name string
 		v    int
@@ -435,7 +449,6 @@ func (h *hfConfig) config() (Config, error) {
 			return Config{}, fmt.Errorf("field %q is missing, or 0", f.name)
 		}
 	}
-	a := h.arch()
 	c := Config{
 		Arch: a.name, Hidden: h.HiddenSize, Layers: h.Layers, Heads: h.Heads, KVHeads: cmp.Or(h.KVHeads, h.Heads),
 		HeadDim: h.HeadDim, FFN: int(h.IntermediateSize), Vocab: h.VocabSize, Context: h.MaxPositions,
@@ -445,7 +458,7 @@ func (h *hfConfig) config() (Config, error) {
 		c.NormEps = float32(h.LayerNormEps)
 	}
 	if a.experts != "" {
-		c.Experts, c.Used = h.Experts, cmp.Or(h.Used, h.TopExperts, h.MoEUsed, int(h.MoETopK), h.PrimaryUsed)
+		c.Experts, c.Used = h.Experts, cmp.Or(h.Used, h.TopExperts, h.MoEUsed, int(h.MoETopK), h.PrimaryUsed, h.UsedPerToken)
 		switch {
 		case a.experts == "moe_num_experts":
 			c.Experts = cmp.Or(h.Experts, h.MoEExperts)
@@ -486,6 +499,9 @@ func (h *hfConfig) config() (Config, error) {
 
 // kinds reads which layers of a hybrid architecture are recurrent.
 func (h *hfConfig) kinds(a *architecture, c *Config) error {
+	if h.LayerTypes == nil && h.LinearAttn != nil {
+		h.LayerTypes = h.LinearAttn.kinds(c.Layers)
+	}
 	if h.LayerTypes == nil && h.AttentionInterval > 0 {
 		c.Recurrent = allBut(c.Layers, h.AttentionInterval)
 		return nil

@@ -215,7 +215,7 @@ func TestNeutralKeys(t *testing.T) {
 // Every key of YaRN changes the logits.
 func TestYarnKeysAreObeyed(t *testing.T) {
 	for _, s := range synth.Small() {
-		if oneHalved(s) { // it does not rotate positions in
+		if still(s) { // it does not rotate positions in
 			continue
 		}
 		f := keyFile(t, s)
@@ -278,7 +278,7 @@ func TestYarnKeysAreObeyed(t *testing.T) {
 // The different ways of files to express linear scaling are equivalent, as in llama.cpp.
 func TestLinearScalingInEveryForm(t *testing.T) {
 	for _, s := range synth.Small() {
-		if oneHalved(s) { // it does not rotate positions in
+		if still(s) { // it does not rotate positions in
 			continue
 		}
 		f := keyFile(t, s)
@@ -368,7 +368,7 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 				}
 				changed, err := try(name)
 				switch {
-				case name == "rope_freqs.weight" && oneHalved(s): // it does not rotate positions in
+				case name == "rope_freqs.weight" && still(s): // it does not rotate positions in
 				case changed:
 					obeyed = append(obeyed, name)
 				case err == nil || !strings.Contains(err.Error(), name):

@@ -87,11 +87,9 @@ func (l *Loader) get(name string, shape ...int) (tensor.Tensor, error) {
 	case !ok:
 		name = l.nameOf(name)
 		return t, fmt.Errorf("tensor %s is missing: the file is incomplete, or not of architecture %s", name, l.arch)
-	case len(shape) == 2 && shape[0] == 1 && slices.Equal(t.Shape, shape[1:]): // a row
+	case sameRows(t.Shape, shape): // files have further dimensions of 1, or lack some
 		t.Shape = shape
-	case len(shape) == 1 && slices.Equal(t.Shape, []int{1, shape[0]}): // as llama.cpp's converter does
-		t.Shape = shape
-	case !slices.Equal(t.Shape, shape):
+	default:
 		return t, fmt.Errorf("tensor %s has shape %v: want %v for this model", l.nameOf(name), t.Shape, shape)
 	}
 	if l.used == nil {
@@ -99,6 +97,15 @@ func (l *Loader) get(name string, shape ...int) (tensor.Tensor, error) {
 	}
 	l.used[t.Name] = true
 	return t, nil
+}
+
+// sameRows reports whether two shapes have rows of one length, and differ only in dimensions of 1 before it.
+func sameRows(a, b []int) bool {
+	many := func(shape []int) []int {
+		rows := slices.Clone(shape[:len(shape)-1])
+		return slices.DeleteFunc(rows, func(n int) bool { return n == 1 })
+	}
+	return len(a) > 0 && a[len(a)-1] == b[len(b)-1] && slices.Equal(many(a), many(b))
 }
 
 // nameOf returns the file's name for a tensor.

@@ -46,7 +46,8 @@ const RouterName = ".ffn_gate_inp.weight"
 func InF32(name string) bool {
 	return slices.ContainsFunc(
 		[]string{
-			RouterName, ".ffn_gate_inp_shexp.weight", ".shortconv.conv.weight", ".ssm_conv1d.weight", ".ssm_a", ".ssm_d",
+			RouterName, ".ffn_gate_inp_shexp.weight", ".shortconv.conv.weight", ".ssm_conv1d.weight",
+			".ssm_conv1d_q.weight", ".ssm_conv1d_k.weight", ".ssm_conv1d_v.weight", ".ssm_a", ".ssm_d",
 			".ssm_norm.weight", ".altup_predict_coef.weight", ".altup_correct_coef.weight",
 		},
 		func(ending string) bool { return strings.HasSuffix(name, ending) })

@@ -37,6 +37,7 @@ type part struct {
 	tiled   bool   // folders order the rows, or columns, of value heads differently: see Grouped
 	mixed   int    // 1, 2: folders group queries, keys, values and, as 2, gates by key head
 
+	dims func(rows, cols int) []int      // the shape that the tensor has in both formats; nil: the usual one
 	when func(c *Config, layer int) bool // the layers that have it; nil: all
 }
 
@@ -120,6 +121,7 @@ type Part struct {
 	Short  bool   // folders may lack the last rows, which are 0 then
 	Flat   bool   // folders have its numbers as a vector
 	Decay  bool   // folders have the logarithm of the negated number
+	Dims   []int  // the shape that the tensor has in both formats; nil: the usual one
 
 	Apart string // the folder's name of each expert's tensor, if there is no tensor called Folder
 }
@@ -177,6 +179,9 @@ func (c *Config) part(a *architecture, p part, layer int, prefix, folder string)
 		Decay: p.decay, Short: p.short, Optional: c.Spare(prefix + p.name + ".")}
 	if p.apart != "" {
 		x.Apart = folder + p.apart
+	}
+	if p.dims != nil {
+		x.Dims = p.dims(x.Rows, x.Cols)
 	}
 	if p.mixed != 0 {
 		x.Half = p.mixed

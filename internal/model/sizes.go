@@ -59,6 +59,9 @@ const (
 // size returns a dimension of a layer as a number.
 func (c *Config) size(d dim, layer int) int {
 	width := c.headDim(layer)
+	if (d == latentQueries || d == latentValues) && c.recurrent(layer) { // of Kimi Linear
+		d = deltaValues
+	}
 	switch q, kv := c.heads(layer)*width, c.kvHeads(layer)*width; d {
 	case vocab:
 		return c.Vocab

@@ -87,18 +87,8 @@ type deltaJob struct {
 func (j *deltaJob) rowDone(_, i int) {
 	d, x := j.d, j.mixed.Row(i)
 	silu(x)
-	scale := float32(1 / math.Sqrt(float64(d.KeyDim)))
-	var weights [256]float32
-	for h := range 2 * d.KeyHeads {
-		w, to := scale, x[h*d.KeyDim:][:d.KeyDim] // RMSNorm makes vectors of length √KeyDim
-		if h < d.KeyHeads {
-			w *= scale
-		}
-		for k := range d.KeyDim {
-			weights[k] = w
-		}
-		simd.RMSNorm(to, to, weights[:d.KeyDim], 1e-6/float32(d.KeyDim))
-	}
+	unitLength(x[:d.keys()], d.KeyDim, float32(1/math.Sqrt(float64(d.KeyDim))))
+	unitLength(x[d.keys():2*d.keys()], d.KeyDim, 1)
 	j.storeKeys(i)
 	gates := j.gates.Row(i)
 	alpha, beta := gates[:d.ValueHeads], gates[d.ValueHeads:]
@@ -113,6 +103,17 @@ func (j *deltaJob) rowDone(_, i int) {
 		alpha[h] = d.A[h] * softplus(alpha[h]+d.Bias[h])
 	}
 	Sigmoid(beta)
+}
+
+// unitLength gives vectors of dim numbers the length 1, and then multiplies them by scale.
+func unitLength(x []float32, dim int, scale float32) {
+	var weights [256]float32
+	for k := range dim {
+		weights[k] = float32(1/math.Sqrt(float64(dim))) * scale // RMSNorm makes vectors of length √dim
+	}
+	for ; len(x) > 0; x = x[dim:] {
+		simd.RMSNorm(x[:dim], x[:dim], weights[:dim], 1e-6/float32(dim))
+	}
 }
 
 // silu replaces x with x·σ(x).

@@ -80,6 +80,19 @@ func (c *Convolution) convolved(inputs [][]float64) []float64 {
 
 func siluOf(x float64) float64 { return x / (1 + math.Exp(-x)) }
 
+// unitOf returns x with the length scale.
+func unitOf(x []float64, scale float64) []float64 {
+	sum := 1e-6
+	for _, v := range x {
+		sum += v * v
+	}
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = v / math.Sqrt(sum) * scale
+	}
+	return y
+}
+
 func newRandomDelta(t *testing.T, rng *rand.Rand, hidden, keyHeads, valueHeads, dim int, grouped bool) *randomDelta {
 	t.Helper()
 	matrix := func(out, in int) ([][]float32, Linear) { return randomMatrix(t, rng, out, in) }
@@ -103,17 +116,6 @@ func newRandomDelta(t *testing.T, rng *rand.Rand, hidden, keyHeads, valueHeads, 
 // reference computes the layer for a text, step by step in float64, as in the paper.
 func (r *randomDelta) reference(text [][]float32) (out [][]float64) {
 	d := r.DeltaNet
-	unit := func(x []float64, scale float64) []float64 {
-		sum := 1e-6
-		for _, v := range x {
-			sum += v * v
-		}
-		y := make([]float64, len(x))
-		for i, v := range x {
-			y[i] = v / math.Sqrt(sum) * scale
-		}
-		return y
-	}
 	states := make([][][]float64, d.ValueHeads)
 	for h := range states {
 		for range d.KeyDim {
@@ -132,8 +134,8 @@ func (r *randomDelta) reference(text [][]float32) (out [][]float64) {
 			if d.Grouped {
 				key = h / (d.ValueHeads / d.KeyHeads)
 			}
-			q := unit(mixed[key*d.KeyDim:][:d.KeyDim], 1/math.Sqrt(float64(d.KeyDim)))
-			k := unit(mixed[d.keys()+key*d.KeyDim:][:d.KeyDim], 1)
+			q := unitOf(mixed[key*d.KeyDim:][:d.KeyDim], 1/math.Sqrt(float64(d.KeyDim)))
+			k := unitOf(mixed[d.keys()+key*d.KeyDim:][:d.KeyDim], 1)
 			v := mixed[2*d.keys()+h*d.ValueDim:][:d.ValueDim]
 			decay := math.Exp(float64(d.A[h]) * math.Log1p(math.Exp(alpha[h]+float64(d.Bias[h]))))
 			b := 1 / (1 + math.Exp(-beta[h]))

@@ -15,20 +15,26 @@ import (
 type outerHeads struct {
 	keyHeads, heads, keyDim, dim int
 
-	grouped  bool // neighbouring heads share a key head; otherwise head h has key head h mod keyHeads
-	corrects bool
+	grouped   bool // neighbouring heads share a key head; otherwise head h has key head h mod keyHeads
+	corrects  bool
+	byChannel bool // each channel of a key has decays of its own, and each head a key (KimiDelta)
 
 	queries, keys, values int // where they begin in a row of the convolution's results
 }
 
 // A row of a cache is the convolution's inputs, then u and G of each head; the keys lie across the
-// page. A state is S of each head and the convolution's tail.
+// page. With decays by channel, these are stored in place of G, and then the keys. A state is S of each head
+// and the convolution's tail.
 func (o *outerHeads) updates() int { return 2*o.keyHeads*o.keyDim + o.heads*o.dim }
 func (o *outerHeads) decays() int  { return o.updates() + o.heads*o.dim }
 func (o *outerHeads) matrix() int  { return o.keyDim * o.dim }
 
 func (o *outerHeads) shape(conv *Convolution) *RecurrentShape {
-	return &RecurrentShape{Row: o.decays() + o.heads, Column: o.keyHeads * o.keyDim, State: o.heads*o.matrix() + conv.tail()}
+	s := &RecurrentShape{Row: o.decays() + o.heads, Column: o.keyHeads * o.keyDim, State: o.heads*o.matrix() + conv.tail()}
+	if o.byChannel {
+		s.Row, s.Column = o.decays()+2*s.Column, 0
+	}
+	return s
 }
 
 // shared is how many heads share a key head, and together how many of these make a task.
@@ -81,7 +87,7 @@ const outerRows = 64
 
 // outerScratch is memory of a worker.
 type outerScratch struct {
-	states, keys, results, scores, updates, factors []float32
+	states, keys, results, scores, updates, factors, whole []float32
 
 	decays [PageRows + 1]float32
 }
@@ -164,17 +170,18 @@ func (t *outerTask) fold(step walkStep) {
 	slots := t.walk.slots[step.fold:][:PageRows]
 	for i := range t.count {
 		h := t.head(i)
-		e := t.since(*t.decay(slots[PageRows-1], h), slots, h)
-		for k, slot := range slots {
-			copy(s.updates[k*t.dim:], t.update(slot, h))
-			columns := t.g.Cache.columns(t.layer, int(slot)/PageRows)[t.key*t.keyDim*PageRows+int(slot)%PageRows:]
-			for a := range t.keyDim {
-				s.factors[a*PageRows+k] = e[k] * columns[a*PageRows]
-			}
-		}
 		to := t.state(step.to, i)
 		copy(to, t.state(step.from, i))
-		simd.Scale(to, e[PageRows])
+		for k, slot := range slots {
+			copy(s.updates[k*t.dim:], t.update(slot, h))
+		}
+		if t.byChannel {
+			for a, d := range t.decayKeys(slots) {
+				simd.Scale(to[a*t.dim:][:t.dim], d)
+			}
+		} else {
+			t.decayAlike(to, slots, h)
+		}
 		simd.Mix(to, t.dim, s.factors, PageRows, t.keyDim, t.dim, PageRows, s.updates)
 		for _, m := range t.g.Cache.states.making {
 			if m.page == step.page {
@@ -184,8 +191,24 @@ func (t *outerTask) fold(step walkStep) {
 	}
 }
 
+// decayAlike multiplies a head's state by the decay of a page, and makes the factors of the page's updates.
+func (t *outerTask) decayAlike(state []float32, slots []int32, h int) {
+	e := t.since(*t.decay(slots[PageRows-1], h), slots, h)
+	for k, slot := range slots {
+		columns := t.g.Cache.columns(t.layer, int(slot)/PageRows)[t.key*t.keyDim*PageRows+int(slot)%PageRows:]
+		for a := range t.keyDim {
+			t.s.factors[a*PageRows+k] = e[k] * columns[a*PageRows]
+		}
+	}
+	simd.Scale(state, e[PageRows])
+}
+
 // compute computes the rows that begin with a state.
 func (t *outerTask) compute(state int, rows []walkRow) {
+	if t.byChannel {
+		t.computeChannels(state, rows)
+		return
+	}
 	s, size := t.s, t.keyDim
 	n := len(rows)
 	both := n // queries, then keys

@@ -29,15 +29,16 @@ type plan struct {
 	inputs   slots[perLayerJob]
 	streams  slots[streamJob]
 
-	convolves slots[convolveJob]
-	gates     slots[gateJob]
-	deltas    slots[deltaJob]
-	mambas    slots[mambaJob]
-	queries   slots[queriesJob]
-	sigmoids  slots[sigmoidJob]
-	latents   slots[latentJob]
-	heads     slots[headJob]
-	rowGates  slots[rowGateJob]
+	convolves  slots[convolveJob]
+	gates      slots[gateJob]
+	deltas     slots[deltaJob]
+	mambas     slots[mambaJob]
+	kimiDeltas slots[kimiDeltaJob]
+	queries    slots[queriesJob]
+	sigmoids   slots[sigmoidJob]
+	latents    slots[latentJob]
+	heads      slots[headJob]
+	rowGates   slots[rowGateJob]
 
 	blockConvolutions slots[blockConvolveJob]
 }
@@ -95,6 +96,7 @@ func (p *plan) take() []par.Phase {
 	p.gates.used = 0
 	p.deltas.used = 0
 	p.mambas.used = 0
+	p.kimiDeltas.used = 0
 	p.queries.used = 0
 	p.sigmoids.used = 0
 	p.latents.used, p.heads.used = 0, 0

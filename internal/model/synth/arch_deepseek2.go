@@ -1,6 +1,9 @@
 package synth
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
 )
@@ -82,6 +85,46 @@ var mistral4 = family{
 			}
 		})
 	},
+}
+
+var kimiLinear = family{
+	arch: "kimi-linear", mixed: true,
+	named: []Shape{
+		{Name: "tiny-kimi-linear", Vocab: 416, Hidden: 160, Layers: 5, Heads: 4, KVHeads: 1, HeadDim: 80, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
+				tuneKimi(c, model.LatentConfig{Rank: 64, PlainDim: 32, ValueDim: 56}, 24)
+				tuneExperts(c)
+				c.Recurrent = []bool{true, true, false, true, false}
+				c.Rule.Scale = 2.446
+			}},
+	},
+	small: []Shape{
+		{Name: "kimi-linear", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 56, FFN: 96,
+			Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tokens: Qwen2, Tune: func(c *model.Config) {
+				tuneKimi(c, model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24}, 16)
+				tuneExperts(c)
+				c.Recurrent = []bool{false, true}
+				c.Rule.Scale = 2.5
+			}},
+	},
+	random: func(d *drawing) {
+		drawLatent(d)
+		d.recurrent()
+		dim := d.unit * (1 + d.IntN(max(1, 40/d.unit)))
+		d.s.Tied = false
+		d.tune(func(c *model.Config) { tuneKimi(c, c.Latent, dim) })
+	},
+}
+
+// tuneKimi gives a model latent attention without rotation, and heads of Kimi Delta Attention.
+func tuneKimi(c *model.Config, l model.LatentConfig, dim int) {
+	c.SetLatent(l)
+	c.Kernel = cmp.Or(c.Kernel, 4)
+	c.Delta = model.DeltaConfig{KeyHeads: c.Heads, ValueHeads: c.Heads, KeyDim: dim, ValueDim: dim}
+	c.Rule.Sigmoid, c.Rule.All = true, false
+	c.Rule.Norm = true
+	c.Rope = model.RopeConfig{Base: c.Rope.Base, Dims: c.Rope.Dims, Scale: 1}
+	c.NoRope = slices.Repeat([]bool{true}, c.Layers)
 }
 
 // drawLatent draws the widths of latent attention, and experts in groups, chosen by either rule.

@@ -23,11 +23,12 @@ type planned struct {
 	shift      float64   // GGUF's numbers minus Hugging Face's
 	fixed      []float32 // the numbers themselves, if they are not random
 
-	experts, half int  // as model.Part has them
-	split         int  // the same
-	param, conv   bool // the same
-	flat, row     bool // the same
-	decay         bool // the same; the numbers drawn are those of GGUF files
+	experts, half int   // as model.Part has them
+	split         int   // the same
+	param, conv   bool  // the same
+	flat, row     bool  // the same
+	dims          []int // the same
+	decay         bool  // the same; the numbers drawn are those of GGUF files
 	factors       func(row int) [2]float32
 	mixed         *model.Mixed
 	plain         bool // F32 in GGUF files, whatever the file's type
@@ -44,6 +45,8 @@ func (t *planned) elements() int { return t.rows * t.cols }
 // shape returns the dimensions, outermost first.
 func (t *planned) shape() []int {
 	switch {
+	case t.dims != nil:
+		return t.dims
 	case t.experts > 0 && !t.matrix:
 		return []int{t.experts, t.rows / t.experts}
 	case t.experts > 0:
@@ -115,6 +118,12 @@ func (s Shape) plan() []planned {
 	std["ssm_out"] = block / act / math.Sqrt(float64(max(1, c.Delta.ValueHeads*c.Delta.ValueDim+
 		c.Mamba.Heads*c.Mamba.HeadDim)))
 	std["ssm_in"] = inv
+	for _, part := range []string{"ssm_conv1d_q", "ssm_conv1d_k", "ssm_conv1d_v"} {
+		std[part] = std["ssm_conv1d"]
+	}
+	std["ssm_f_a"], std["ssm_g_a"] = inv, inv
+	std["ssm_f_b"] = 1 / math.Sqrt(float64(max(c.Delta.ValueDim, 1)))
+	std["ssm_g_b"] = std["ssm_f_b"]
 	if l := c.Latent; l.Rank > 0 {
 		root := func(n int) float64 { return 1 / math.Sqrt(float64(max(n, 1))) }
 		std["attn_q_a"], std["attn_kv_a_mqa"] = inv, inv
@@ -163,11 +172,12 @@ func (s Shape) plan() []planned {
 		t.flat = p.Flat
 		t.row = p.Row
 		t.decay = p.Decay
+		t.dims = p.Dims
 		t.factors = p.Factors
 		if t.experts > 0 {
 			t.rows *= t.experts
 		}
-		if !t.matrix || t.flat { // norms vary around their mean by a tenth
+		if !t.matrix || t.flat || part == "ssm_a" { // norms vary around their mean by a tenth
 			t.mean = mean[part]
 			t.mean = cmp.Or(t.mean, 1)
 			t.std = t.mean / 10

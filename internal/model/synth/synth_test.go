@@ -92,7 +92,7 @@ func get(t testing.TB, f interface {
 func writable(s Shape) []tensor.Type {
 	types := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16}
 	if !slices.Contains([]string{"tiny-gemma3n", "tiny-gemma4", "tiny-gemma4-experts", "tiny-glm4moe", "tiny-deepseek2",
-		"tiny-glm4lite", "tiny-mistral4"}, s.Name) {
+		"tiny-glm4lite", "tiny-mistral4", "tiny-kimi-linear"}, s.Name) {
 		types = append(types, tensor.Q8_0)
 	}
 	return types
@@ -222,6 +222,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-jais2":                  "9987644c2925b013",
 		"tiny-pangu":                  "8b8dd27736da6bb0",
 		"tiny-mistral4":               "60bc503aa9507cd7",
+		"tiny-kimi-linear":            "f95d3a8e0cdcaa12",
 		"tiny-maincoder":              "3197857b2bee64be",
 		"tiny-mellum":                 "f866e56a526b5f94",
 	}
