@@ -108,8 +108,12 @@ func (c *Config) readXIELU(f *safetensors.File) error {
 	return nil
 }
 
-// Activations returns a folder's tensors for the numbers of activations, which are keys in GGUF files.
+// Activations returns a folder's tensors for the numbers of activations, which are keys in GGUF files, and for
+// BitNet's scales, which are part of the weights there.
 func (c *Config) Activations() (list []tensor.Tensor, err error) {
+	if c.arch().rounded {
+		return c.scales()
+	}
 	for i, x := range c.XIELU {
 		for at, name := range xieluNames {
 			shape := []int{1}

@@ -68,6 +68,8 @@ type architecture struct {
 	factored     bool // GGUF files have frequency factors, although dimensions (i, i+dims/2) rotate together
 	ownRope      bool // readFields and writeFields translate the rotation
 
+	rounded bool // inputs of a layer's products are rounded to eight bits, each row with one scale
+
 	latent bool // latent attention: GGUF files have one key head, whose first dimensions are the values
 
 	listed bool // config.json gives windows by "sliding_window" only, without use_sliding_window
@@ -114,7 +116,7 @@ func init() { // not an initialiser, since some look themselves up
 		&gemma, &gemma2, &gemma3, &gemma3n, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &ernie45moe, &bailing2, &afmoe,
 		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker, &dots1, &exaoneMoE, &maincoder, &pangu,
-		&cohere2, &arcee, &jais2, &deepseek2, &deepseek3, &glm4lite, &kimiLinear,
+		&cohere2, &arcee, &jais2, &deepseek2, &deepseek3, &glm4lite, &kimiLinear, &bitnet, &bitnetSiLU,
 		&minicpm, &apertus, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
 	}
 }

@@ -236,6 +236,7 @@ var unusual = map[string]expectations{
 		inertKeys: "attention.layer_norm_rms_epsilon use_parallel_residual", queryBias: "-", outputBias: "-", downBias: "-",
 		tensors: topTensors, foreign: "rms_norm_eps " + rotaryFields, own: "model.norm.bias",
 	},
+	"bitnet": {queryBias: "attention_bias", outputBias: "attention_bias"},
 	"arcee": {
 		queryBias: "attention_bias", outputBias: "attention_bias", downBias: "mlp_bias",
 		tensors: topTensors + queryBiases + outputBias + "blk.1.ffn_down.bias blk.0.ffn_up.bias",

@@ -33,6 +33,10 @@ type quantization struct {
 	Block     []int                        `json:"weight_block_size"`
 	Groups    map[string]quantizationGroup `json:"config_groups"`
 	Transform map[string]any               `json:"transform_config"`
+	Class     string                       `json:"linear_class"` // the rest is BitNet's
+	Mode      string                       `json:"quantization_mode"`
+	OwnNorm   bool                         `json:"use_rms_norm"`
+	Kept      []string                     `json:"modules_to_not_convert"`
 	Sparsity  struct {
 		Format string `json:"format"`
 	} `json:"sparsity_config"`

@@ -286,7 +286,7 @@ func readFolder(dir string) (Config, *hfConfig, error) {
 	switch {
 	case kind.head():
 		err = fmt.Errorf("%s: %w", dir, ErrHead)
-	case err == nil && c.Arch != "gpt-oss": // its own check allows mxfp4
+	case err == nil && c.Arch != "gpt-oss" && !c.arch().rounded: // their own checks allow mxfp4 and ternary weights
 		err = h.Quantization.check()
 	}
 	if err != nil && !errors.Is(err, ErrHead) {

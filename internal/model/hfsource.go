@@ -57,7 +57,13 @@ func OpenFolder(dir string) (Config, *safetensors.File, error) {
 			c.Tied = c.Tied || (fields.OuterTied || bare) && !own
 		}
 		c.countAhead(f)
-		if err = errors.Join(decodeFolder(f, fields.Quantization), checkTied(&c, f), fields.checkBiases(&c, f)); err != nil {
+		decoded := error(nil)
+		if a := c.arch(); a.rounded {
+			decoded = decodeTernary(f, a, fields.Quantization)
+		} else {
+			decoded = decodeFolder(f, fields.Quantization)
+		}
+		if err = errors.Join(decoded, checkTied(&c, f), fields.checkBiases(&c, f)); err != nil {
 			err = named(dir, err)
 		}
 	}

@@ -130,6 +130,10 @@ func (c Config) padded(total int64, unit int) (Config, error) {
 	if err := c.Validate(); err != nil {
 		return c, err
 	}
+	if c.arch().rounded {
+		return c, fmt.Errorf("padding: layers of this %s model have a norm of the MLP's inner rows, which may not grow: "+
+			"take a model without", c.Arch)
+	}
 	if c.uneven() {
 		return c, fmt.Errorf("padding: layers of this %s model differ, and padding adds layers like the first: "+
 			"take a model whose layers are alike", c.Arch)

@@ -313,7 +313,7 @@ func (b *builder) block(i int) nn.Block {
 	name := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
 	has := func(part string) bool { return b.part(i, part) != nil }
 	size := func(d dim) int { return c.size(d, i) }
-	block := nn.Block{Attn: b.attention(i), Parallel: c.Parallel}
+	block := nn.Block{Attn: b.attention(i), Parallel: c.Parallel, Rounded: a.rounded}
 	norm := func(role string) *nn.Norm {
 		at := slices.IndexFunc(a.layer, func(p part) bool { return cmp.Or(p.as, p.name) == role && c.hasPart(p, i) })
 		if at < 0 {
@@ -339,6 +339,7 @@ func (b *builder) block(i int) nn.Block {
 	if !c.reads(i) {
 		block.Attn.KNorm = norm("attn_k_norm")
 	}
+	block.AttnInner = norm("attn_sub_norm")
 
 	switch {
 	case c.bare(i):
@@ -364,6 +365,7 @@ func (b *builder) block(i int) nn.Block {
 	}
 	if has("ffn_up") || has("ffn_up_shexp") {
 		block.MLP = b.mlp(i, name)
+		block.MLP.Inner = norm("ffn_sub_norm")
 	}
 	if has("ffn_gate_inp_shexp") {
 		gate := b.linear(name("ffn_gate_inp_shexp"), 1, c.Hidden)
@@ -414,6 +416,8 @@ func (b *builder) projections(i int, name func(part string) string) []nn.Linear 
 func (b *builder) mlp(i int, name func(part string) string) (m nn.MLP) {
 	c, a := b.c, b.arch
 	switch {
+	case a.defaults.HiddenAct == "relu2" && b.part(i, "ffn_gate") != nil:
+		m.Act = nn.SquaredReLUMul
 	case a.defaults.HiddenAct == "relu2":
 		m.Act = nn.SquaredReLU
 	case c.XIELU != nil:

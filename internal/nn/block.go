@@ -9,6 +9,7 @@ type MLP struct {
 	Up, Down Linear
 	XIELU    *XIELU     // for XIELUOf
 	Cut      float32    // for SparseGELUMul
+	Inner    *Norm      // of the rows between them and Down; nil: none (BitNet)
 	Act      Activation // None: SiLUMul with a gate, GELU without one
 }
 
@@ -39,6 +40,8 @@ func (m *MLP) Bytes() int {
 type Block struct {
 	AttnNorm, MLPNorm Norm  // of each half's input; no weights: no norm (OLMo 2)
 	AttnPost, MLPPost *Norm // of each half's output, before it is added; nil: none
+	AttnInner         *Norm // of attention's results, before Out; nil: none (BitNet)
+	Rounded           bool  // inputs of products are (Source.Rounded)
 	Attn              Attention
 	QKV               []Linear           // one fused product, or queries, keys, values, and gates where Attn is gated
 	Latent            *Latent            // in place of QKV (multi-head latent attention); nil: none
@@ -100,8 +103,11 @@ func (e *Exec) mat(b *Buffer, rows, cols, widest int) Mat {
 
 // Block runs a layer over the forest: x (n × hidden) becomes x + attention + MLP.
 func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
+	if e.records != nil && b.Rounded {
+		panic("nn: a layer with rounded inputs has no gradient")
+	}
 	e.Hold()
-	src := Source{X: x, Norm: b.AttnNorm.orNil()}
+	src := Source{X: x, Norm: b.AttnNorm.orNil(), Rounded: b.Rounded}
 	if b.Parallel { // the MLP reads the original x: nothing is added before that
 		out, down := e.Mat(&m.out, x.Rows, x.Cols), e.Mat(&m.down, x.Rows, x.Cols)
 		e.attention(b, layer, f, src, Proj{Linear: &b.Out, Dst: out}, m)
@@ -250,12 +256,12 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 		attn := e.mat(&m.attn, n, width, m.widest.attn)
 		s = e.strip(n)
 		s.ops = append(s.ops, e.attending(&b.Attn, layer, f, qkv, attn))
-		e.product(s, Source{X: attn}, out)
+		e.product(s, b.attended(attn), out)
 		return
 	}
 	if e.records == nil && b.wholePanels() && !b.Attn.normsAll() {
 		e.projectHeads(src, projs[:len(b.QKV)], e.storing(&b.Attn, layer, f, qkv, b.Attn.Heads))
-		if width/b.Attn.KVHeads%gemm.Group == 0 {
+		if width/b.Attn.KVHeads%gemm.Group == 0 && !b.Rounded && b.AttnInner == nil {
 			o := e.plan.linears.next()
 			o.intake.await(e, Source{X: Mat{Rows: src.X.Rows, Cols: width}}, o.ready(e, out))
 			e.attend(&b.Attn, layer, f, qkv, Mat{}, &o.intake)
@@ -264,14 +270,19 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 		}
 		attn := e.mat(&m.attn, src.X.Rows, width, m.widest.attn)
 		e.attend(&b.Attn, layer, f, qkv, attn, nil)
-		e.Linear(Source{X: attn}, out)
+		e.Linear(b.attended(attn), out)
 		return
 	}
 	e.Linear(src, projs[:len(b.QKV)]...)
 	e.normaliseAll(&b.Attn, qkv)
 	attn := e.mat(&m.attn, src.X.Rows, width, m.widest.attn)
 	e.Attend(&b.Attn, layer, f, qkv, attn)
-	e.Linear(Source{X: attn}, out)
+	e.Linear(b.attended(attn), out)
+}
+
+// attended is the input of Out, of attention's results.
+func (b *Block) attended(attn Mat) Source {
+	return Source{X: attn, Norm: b.AttnInner, Rounded: b.Rounded}
 }
 
 // Bytes is the size of the layer's packed weights.
@@ -325,7 +336,8 @@ func (e *Exec) feedForward(b *Block, x Mat, out Proj, m *BlockBuffers) {
 
 // mlp ends with the product down of the MLP's inner rows.
 func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
-	mlp, src := &b.MLP, Source{X: x, Norm: b.MLPNorm.orNil(), XIELU: b.MLP.XIELU}
+	mlp, src := &b.MLP, Source{X: x, Norm: b.MLPNorm.orNil(), XIELU: b.MLP.XIELU, Rounded: b.Rounded}
+	whole := mlp.Inner != nil || b.Rounded || mlp.Act == SparseGELUMul // Down reads rows that must be complete
 	if e.strips(x.Rows, b.Bytes()) {
 		s, up := e.strip(x.Rows), e.mat(&m.up, x.Rows, mlp.Up.W.Out(), m.widest.inner)
 		inner := Source{X: up, Act: mlp.act(), XIELU: mlp.XIELU}
@@ -336,21 +348,23 @@ func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
 			e.product(s, src, Proj{Linear: mlp.Gate, Dst: gate}, Proj{Linear: &mlp.Up, Dst: up})
 			inner = Source{X: gate, Act: mlp.act(), Cut: mlp.Cut, Up: up}
 		}
+		inner.Norm, inner.Rounded = mlp.Inner, b.Rounded
 		e.product(s, inner, down)
 		return
 	}
 	if mlp.Gate == nil {
-		if !e.projectInner(src, mlp.act(), down, &mlp.Up) {
+		if whole || !e.projectInner(src, mlp.act(), down, &mlp.Up) {
 			up := e.mat(&m.up, x.Rows, mlp.Up.W.Out(), m.widest.inner)
 			e.Linear(src, Proj{Linear: &mlp.Up, Dst: up})
-			e.Linear(Source{X: up, Act: mlp.act(), XIELU: mlp.XIELU}, down)
+			e.Linear(Source{X: up, Act: mlp.act(), XIELU: mlp.XIELU, Norm: mlp.Inner, Rounded: b.Rounded}, down)
 		}
 		return
 	}
-	if mlp.Act == SparseGELUMul || !e.projectInner(src, mlp.act(), down, mlp.Gate, &mlp.Up) {
+	if whole || !e.projectInner(src, mlp.act(), down, mlp.Gate, &mlp.Up) {
 		gate, up := e.mat(&m.gate, x.Rows, mlp.Gate.W.Out(), m.widest.inner), e.mat(&m.up, x.Rows,
 			mlp.Up.W.Out(), m.widest.inner)
 		e.Linear(src, Proj{Linear: mlp.Gate, Dst: gate}, Proj{Linear: &mlp.Up, Dst: up})
-		e.Linear(Source{X: gate, Act: mlp.act(), Cut: mlp.Cut, Up: up}, down)
+		inner := Source{X: gate, Act: mlp.act(), Cut: mlp.Cut, Up: up, Norm: mlp.Inner, Rounded: b.Rounded}
+		e.Linear(inner, down)
 	}
 }

@@ -1,6 +1,8 @@
 package nn
 
 import (
+	"math"
+
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
@@ -9,19 +11,20 @@ import (
 type Activation uint8
 
 const (
-	None          Activation = iota
-	SiLUMul                  // silu(X) · Up
-	GELU                     // 0.5·x·(1+erf(x/√2))
-	SiLU                     // x·σ(x)
-	GELUMul                  // gelu(X) · Up, gelu by its approximation with tanh
-	ClampedMul               // x·σ(1.702·x) · (Up + 1), x and Up within ±7, x from above only (gpt-oss)
-	SquaredReLU              // max(x, 0)²
-	ReLUMul                  // max(X, 0) · Up
-	XIELUOf                  // of Source.XIELU
-	SparseGELUMul            // GELUMul of what X exceeds a cut by, which needs whole rows (Gemma 3n)
+	None           Activation = iota
+	SiLUMul                   // silu(X) · Up
+	GELU                      // 0.5·x·(1+erf(x/√2))
+	SiLU                      // x·σ(x)
+	GELUMul                   // gelu(X) · Up, gelu by its approximation with tanh
+	ClampedMul                // x·σ(1.702·x) · (Up + 1), x and Up within ±7, x from above only (gpt-oss)
+	SquaredReLU               // max(x, 0)²
+	ReLUMul                   // max(X, 0) · Up
+	XIELUOf                   // of Source.XIELU
+	SparseGELUMul             // GELUMul of what X exceeds a cut by, which needs whole rows (Gemma 3n)
+	SquaredReLUMul            // max(X, 0)² · Up
 )
 
-// Source is the input of a product: rows of X, normalised if Norm is set, or passed through Act.
+// Source is the input of a product: rows of X, passed through Act, then normalised if Norm is set.
 // Rows are made one by one on the way into the product and never stored.
 type Source struct {
 	X    Mat
@@ -29,6 +32,8 @@ type Source struct {
 	Norm *Norm
 	Act  Activation
 	Up   Mat // for activations with Mul in their names
+
+	Rounded bool // each row is then rounded to eight bits with one scale, its largest magnitude / 127 (BitNet)
 
 	XIELU *XIELU  // for XIELUOf
 	Cut   float32 // for SparseGELUMul: standard deviations of a row above its mean
@@ -74,12 +79,38 @@ func (s *Source) Row(i int, scratch []float32) []float32 {
 		i = int(s.At[i])
 	}
 	x := s.X.Row(i)
-	switch {
-	case s.With.Cols > 0:
+	if s.With.Cols > 0 {
 		s.Norm.orCopy(scratch[:len(x)], x)
 		s.WithNorm.orCopy(scratch[len(x):], s.With.Row(i))
-	case s.Norm != nil:
+		return scratch
+	}
+	x = s.activate(i, x, scratch)
+	if s.Norm != nil {
 		s.Norm.apply(scratch, x)
+		x = scratch
+	}
+	if s.Rounded {
+		roundToBytes(scratch, x)
+		x = scratch
+	}
+	return x
+}
+
+// roundToBytes rounds x to multiples of its largest magnitude / 127.
+func roundToBytes(dst, x []float32) {
+	top := float32(1e-5) // as in training
+	for _, v := range x {
+		top = max(top, v, -v)
+	}
+	scale := 127 / top
+	for i, v := range x {
+		dst[i] = float32(math.RoundToEven(float64(float32(v*scale)))) / scale
+	}
+}
+
+// activate returns row i of X, x, passed through Act.
+func (s *Source) activate(i int, x, scratch []float32) []float32 {
+	switch {
 	case s.Act == SiLUMul:
 		simd.SiLUMul(scratch, x, s.Up.Row(i))
 	case s.Act == GELUMul:
@@ -99,6 +130,12 @@ func (s *Source) Row(i int, scratch []float32) []float32 {
 		up := s.Up.Row(i)
 		for j, v := range x {
 			scratch[j] = max(v, 0) * up[j]
+		}
+	case s.Act == SquaredReLUMul:
+		up := s.Up.Row(i)
+		for j, v := range x {
+			v = max(v, 0)
+			scratch[j] = float32(v*v) * up[j]
 		}
 	case s.Act == XIELUOf:
 		s.XIELU.apply(scratch, x)
@@ -182,10 +219,13 @@ func (in *inputs) reset(uses *[inputTypes]bool, rows, cols int) {
 	}
 }
 
-// set sets row i in the types in use.
-func (in *inputs) set(uses *[inputTypes]bool, i int, x []float32) {
+// set sets row i, of a source, in the types in use.
+func (in *inputs) set(uses *[inputTypes]bool, src *Source, i int, x []float32) {
 	for t, used := range uses {
-		if used {
+		switch {
+		case used && src.Rounded:
+			in[t].SetWholeRow(i, x)
+		case used:
 			in[t].SetRow(i, x)
 		}
 	}
@@ -285,10 +325,10 @@ func (r *intakeRows) set(n *Intake, worker, i int) {
 		copy(n.kept.Row(i), x)
 	}
 	if n.src.Copies == nil {
-		r.inputs.set(&n.uses, i, x)
+		r.inputs.set(&n.uses, &n.src, i, x)
 		return
 	}
 	rows := n.src.copies(i)
-	r.inputs.set(&n.uses, int(rows[0]), x)
+	r.inputs.set(&n.uses, &n.src, int(rows[0]), x)
 	r.inputs.copy(&n.uses, rows)
 }

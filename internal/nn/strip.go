@@ -142,7 +142,7 @@ func (j *productJob) span(worker, from, to int) {
 	s, cols := &j.e.scratch[worker], j.src.Cols()
 	s.inputs.reset(&j.uses, to-from, cols)
 	for i := from; i < to; i++ {
-		s.inputs.set(&j.uses, i-from, j.src.Row(i, s.row[:cols]))
+		s.inputs.set(&j.uses, &j.src, i-from, j.src.Row(i, s.row[:cols]))
 	}
 	for i, p := range j.projs {
 		w := p.Linear.W

@@ -309,6 +309,37 @@ func pack(t interface{ Fatal(...any) }, typ Type, out, in int, src []byte) *Matr
 	return m
 }
 
+// A row that counts steps of its largest magnitude / 127 is exact with one scale for all of it, which groups with
+// scales of their own would round again.
+func TestWholeRows(t *testing.T) {
+	levels(t, func(t *testing.T, _ cpu.Level) {
+		r := rand.New(rand.NewPCG(5, 6))
+		for _, typ := range []Type{F32, Q8_0, Q4_K, TQ2_0} {
+			const in = 512
+			src := fileRows(r, typ, 1, in, false)
+			v := make([]float32, in)
+			sum, size := 0.0, 0.0
+			for i := range v {
+				v[i] = float32(r.IntN(255)-127) / 16
+				if i == 300 {
+					v[i] = 127.0 / 16
+				}
+				p := float64(v[i]) * float64(weight(typ, src, i))
+				sum += p
+				size += math.Abs(p)
+			}
+			var x Input
+			x.Reset(typ, 1, in)
+			x.SetWholeRow(0, v)
+			y, m := make([]float32, 1), pack(t, typ, 1, in, src)
+			m.Mul(y, 1, &x, 0, m.Panels())
+			if d := math.Abs(float64(y[0]) - sum); !(d <= 1e-6*size) {
+				t.Errorf("%v: a product is %g, want %g", typ, y[0], sum)
+			}
+		}
+	})
+}
+
 func ExampleMatrix_Mul() {
 	m, _ := New(F32, 2, 3) // [[1 2 3] [4 5 6]]
 	src := make([]byte, 0, 24)

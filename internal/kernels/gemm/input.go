@@ -75,6 +75,27 @@ func (x *Input) SetRow(i int, v []float32) {
 	x.set(x.buf[i*x.stride:][:x.stride], v)
 }
 
+// SetWholeRow is SetRow with one scale for all groups of an integer type, the row's largest magnitude / 127. It is
+// exact for rows that count such steps.
+func (x *Input) SetWholeRow(i int, v []float32) {
+	if !x.t.integer() {
+		x.SetRow(i, v)
+		return
+	}
+	row := x.buf[i*x.stride:][:quantizedBytes(x.t, x.in)]
+	scale, inv := groupScale(v)
+	group := block
+	if x.t >= Q4_K {
+		group = Group
+	}
+	for to := row; len(v) > 0; v = v[group:] {
+		to = writeGroup(to, v[:group], x.t, scale, inv, 1)
+	}
+	if x.t.coded() {
+		doubleHalves(row)
+	}
+}
+
 // setPanel copies the outputs of panel q of m, an F32 or BF16 matrix with as many inputs, to the
 // first rows: like SetRow for each, but one cache line of a row at a time.
 func (x *Input) setPanel(m *Matrix, q int) {
@@ -164,55 +185,68 @@ func toBF16(f float32) uint16 {
 // Q8_0 is fitted (fitScale). A group with an infinity or a NaN gets the scale NaN, so that the loss
 // is visible; one so small that 127/max overflows becomes zero.
 func quantizeRow(row []byte, v []float32, t Type) {
-	ne := binary.NativeEndian
-	size, group := xBlock, block
+	group := block
 	if t >= Q4_K {
-		size, group = kX, Group
+		group = Group
 	}
-	for len(v) > 0 {
-		g := v[:group]
-		v = v[len(g):]
-		var top uint32
-		for _, f := range g {
-			top = max(top, math.Float32bits(f)&0x7fffffff)
-		}
-		scale := math.Float32frombits(top) / 127
-		inv := 127 / math.Float32frombits(top)
-		narrow := float32(1)
-		switch {
-		case top >= 0x7f800000:
-			scale, inv = float32(math.NaN()), 0
-		case top < quantFloor:
-			scale, inv = 0, 0
-		case t == Q8_0:
+	for ; len(v) > 0; v = v[group:] {
+		g, narrow := v[:group], float32(1)
+		scale, inv := groupScale(g)
+		if t == Q8_0 && inv != 0 {
 			scale, narrow = fitScale(g, scale, inv)
 		}
-		for ; len(g) > 0; g, row = g[block:], row[size:] {
-			var sums [2]int32 // of the halves
-			for i, f := range g[:block] {
-				q := int8(0)
-				if inv != 0 {
-					q = int8(math.RoundToEven(float64(float32(float32(f*inv) * narrow))))
-				}
-				row[i] = byte(q)
-				sums[i/(block/2)] += int32(q)
-			}
-			sum := sums[0] + sums[1]
-			if t == Q8_0 {
-				ne.PutUint32(row[block:], uint32(-128*sum))
-				ne.PutUint32(row[xScale:], math.Float32bits(scale))
-				ne.PutUint32(row[xSum:], math.Float32bits(float32(float32(-sum)*scale)))
-				continue
-			}
-			ne.PutUint32(row[kHalves:], uint32(-32*sums[0]))
-			ne.PutUint32(row[kHalves+4:], uint32(-32*sums[1]))
-			ne.PutUint32(row[kSum:], math.Float32bits(float32(-sum)))
-		}
-		if t >= Q4_K {
-			ne.PutUint32(row, math.Float32bits(scale))
-			row = row[4:]
-		}
+		row = writeGroup(row, g, t, scale, inv, narrow)
 	}
+}
+
+// groupScale returns the largest magnitude / 127, and the inverse; with an inverse of 0, all integers are 0.
+func groupScale(g []float32) (scale, inv float32) {
+	var top uint32
+	for _, f := range g {
+		top = max(top, math.Float32bits(f)&0x7fffffff)
+	}
+	switch {
+	case top >= 0x7f800000:
+		return float32(math.NaN()), 0
+	case top < quantFloor:
+		return 0, 0
+	}
+	return math.Float32frombits(top) / 127, 127 / math.Float32frombits(top)
+}
+
+// writeGroup writes a group of int8, and returns the rest of the row.
+func writeGroup(row []byte, g []float32, t Type, scale, inv, narrow float32) []byte {
+	ne := binary.NativeEndian
+	size := xBlock
+	if t >= Q4_K {
+		size = kX
+	}
+	for ; len(g) > 0; g, row = g[block:], row[size:] {
+		var sums [2]int32 // of the halves
+		for i, f := range g[:block] {
+			q := int8(0)
+			if inv != 0 {
+				q = int8(math.RoundToEven(float64(float32(float32(f*inv) * narrow))))
+			}
+			row[i] = byte(q)
+			sums[i/(block/2)] += int32(q)
+		}
+		sum := sums[0] + sums[1]
+		if t == Q8_0 {
+			ne.PutUint32(row[block:], uint32(-128*sum))
+			ne.PutUint32(row[xScale:], math.Float32bits(scale))
+			ne.PutUint32(row[xSum:], math.Float32bits(float32(float32(-sum)*scale)))
+			continue
+		}
+		ne.PutUint32(row[kHalves:], uint32(-32*sums[0]))
+		ne.PutUint32(row[kHalves+4:], uint32(-32*sums[1]))
+		ne.PutUint32(row[kSum:], math.Float32bits(float32(-sum)))
+	}
+	if t >= Q4_K {
+		ne.PutUint32(row, math.Float32bits(scale))
+		row = row[4:]
+	}
+	return row
 }
 
 // fitScale chooses the integers of a block and their scale. The integers count steps of the largest

@@ -105,6 +105,35 @@ var jais2 = family{
 	},
 }
 
+var bitnet = family{
+	arch: "bitnet-b1.58",
+	named: []Shape{
+		{Name: "tiny-bitnet", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 5e5, RopeDims: 32, Tied: true, Tokens: Llama3},
+		{Name: "bitnet-2b-4-layers", Vocab: 128256, Hidden: 2560, Layers: 4, Heads: 20, KVHeads: 5, HeadDim: 128, FFN: 6912,
+			Context: 4096, NormEps: 1e-5, RopeBase: 5e5, RopeDims: 128, Tied: true, Tokens: Llama3},
+	},
+	small: []Shape{
+		{Name: "bitnet", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 32, Tied: true, Tokens: Qwen2},
+	},
+	random: drawBitnet,
+}
+
+var bitnetSiLU = family{
+	arch: "bitnet",
+	named: []Shape{
+		{Name: "tiny-bitnet-silu", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 6, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: SPM},
+	},
+	random: drawBitnet,
+}
+
+func drawBitnet(d *drawing) {
+	d.s.Biases = d.IntN(2) == 0
+	d.scalePositions()
+}
+
 var cohere2 = family{
 	arch: "cohere2", mixed: true,
 	named: []Shape{
