@@ -341,6 +341,7 @@ func TestMarks(t *testing.T) {
 			marks("<answer>\n", "</answer>")},
 		{"{{ m.content.split('</think>')[-1].replace('</answer>', '') }}", "", marks("<think>", "</think>"),
 			marks("<answer>", "</answer>")},
+		{"{{ m.content.split('</thought>')[-1] }}", "<thought>\n", marks("<thought>", "</thought>"), none},
 		{"{# </think> #}{% if m.role == 'tool' %}<response>{{ m.content }}</response>{% else %}{{ m.content }}{% endif %}", "",
 			marks("<think>", "</think>"), none},
 		{"{# [BEGIN FINAL RESPONSE] ... [END FINAL RESPONSE] #}{{ m.content }}", "",

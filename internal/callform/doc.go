@@ -19,7 +19,7 @@ type Marks struct{ Begin, End string }
 // AllMarks are those around the reasoning of models whose templates may not show reasoning, the commonest first.
 var AllMarks = []Marks{{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}, {"<seed:think>", "</seed:think>"},
 	{"<|channel>thought", "<channel|>"}, Channels, {"<|inner_prefix|>", "<|inner_suffix|>"},
-	{"Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"}}
+	{"Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"}, {"<thought>", "</thought>"}}
 
 // Answers are the marks around the answer of models that write them behind reasoning alone. Known are the words of a
 // template, the first of which ends reasoning: Granite 3.3's, Hunyuan's and Apriel 1.5's.

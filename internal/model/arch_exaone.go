@@ -2,8 +2,47 @@ package model
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 )
+
+// exaone is EXAONE 3, 3.5 and Deep: Llama with other names of tensors and fields.
+var exaone = architecture{
+	name: "exaone", modelType: "exaone", class: "ExaoneForCausalLM",
+	keys:     rmsKeys,
+	defaults: hfConfig{HiddenAct: "silu", Function: "silu", NormEpsilon: 1e-5},
+	prefix:   "transformer.h.",
+	top: []part{
+		{name: "token_embd", folder: "transformer.wte", out: vocab, in: hidden},
+		{name: "output_norm", folder: "transformer.ln_f", out: hidden},
+		llamaTop[2],
+	},
+	layer: []part{
+		{name: "attn_norm", folder: "ln_1", out: hidden}, {name: "ffn_norm", folder: "ln_2", out: hidden},
+		{name: "attn_q", folder: "attn.attention.q_proj", out: queries, in: hidden, heads: true},
+		{name: "attn_k", folder: "attn.attention.k_proj", out: keyHeads, in: hidden, heads: true},
+		{name: "attn_v", folder: "attn.attention.v_proj", out: keyHeads, in: hidden},
+		{name: "attn_output", folder: "attn.attention.out_proj", out: hidden, in: queries},
+		{name: "ffn_gate", folder: "mlp.c_fc_0", out: inner, in: hidden},
+		{name: "ffn_up", folder: "mlp.c_fc_1", out: inner, in: hidden},
+		{name: "ffn_down", folder: "mlp.c_proj", out: hidden, in: inner},
+	},
+	square: true, factored: true, eitherNorm: true,
+
+	readFields: func(h *hfConfig, c *Config) error {
+		c.NormEps = float32(h.NormEpsilon)
+		if h.Function != "silu" {
+			return fmt.Errorf("activation_function is %q: want silu", h.Function)
+		}
+		return nil
+	},
+	writeFields: func(_ *Config, m map[string]any) error {
+		m["layer_norm_epsilon"], m["activation_function"] = m["rms_norm_eps"], "silu"
+		delete(m, "rms_norm_eps")
+		delete(m, "hidden_act")
+		return nil
+	},
+}
 
 // exaoneMoE is K-EXAONE: norms before attention and experts, which are chosen by σ and a bias, after dense
 // first layers. Where some layers have windows, only these rotate positions in.

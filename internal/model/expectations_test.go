@@ -171,9 +171,12 @@ var unusual = map[string]expectations{
 	},
 	"seed_oss":       {queryBias: "attention_bias", outputBias: "attention_out_bias", downBias: "mlp_bias"},
 	"pangu-embedded": {queryBias: "-", outputBias: "-", tensors: topTensors + mlpBiases},
-	"exaone4":        {obeyedKeys: windowKeys, window: true, foreign: rmsFields + "use_sliding_window"},
-	"hunyuan-dense":  {queryBias: "attention_bias", outputBias: "attention_bias"},
-	"ernie4_5":       {queryBias: "use_bias", outputBias: "use_bias", downBias: "use_bias"},
+	"exaone": {
+		tensors: untiedTensors + queryBiases + outputBias + mlpBiases, foreign: "rms_norm_eps " + rmsFields,
+	},
+	"exaone4":       {obeyedKeys: windowKeys, window: true, foreign: rmsFields + "use_sliding_window"},
+	"hunyuan-dense": {queryBias: "attention_bias", outputBias: "attention_bias"},
+	"ernie4_5":      {queryBias: "use_bias", outputBias: "use_bias", downBias: "use_bias"},
 	"ernie4_5-moe": {
 		obeyedKeys: expertKeys + "expert_shared_feed_forward_length leading_dense_block_count", own: "mlp.gate.weight",
 		inertKeys: usual.inertKeys + " expert_shared_count",

@@ -362,6 +362,7 @@ func TestFieldsOfOtherVersions(t *testing.T) {
 		"gemma":       {"hidden_act": "gelu", "hidden_activation": nil},
 		"qwen3moe":    {"num_experts": gone{}, "num_local_experts": 5},
 		"hunyuan-moe": {"moe_topk": 2, "moe_intermediate_size": gone{}},
+		"exaone":      {"num_hidden_layers": gone{}, "num_layers": 2}, // as published
 		"mistral3": {"rope_theta": gone{}, "rope_parameters": object{"rope_type": "default", "rope_theta": 1e4,
 			"max_position_embeddings": 64}},
 		"olmo2": {"rope_theta": gone{}, "rope_parameters": object{ // OLMo 3, since it has windows

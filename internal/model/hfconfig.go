@@ -110,6 +110,10 @@ type hfConfig struct {
 	SharedExpert int      `json:"moe_shared_expert_intermediate_size"`
 	Latent       int      `json:"moe_latent_size"`
 
+	// Of EXAONE 3.
+	NumLayers int    `json:"num_layers"`
+	Function  string `json:"activation_function"`
+
 	// Of LFM2.
 	NormEps       float64 `json:"norm_eps"`
 	ConvLength    int     `json:"conv_L_cache"`
@@ -434,7 +438,7 @@ var kindNames = map[reflect.Kind]string{reflect.Int: "an integer", reflect.Int32
 	reflect.Slice: "a list", reflect.Array: "a list", reflect.Struct: "an object"}
 
 func (h *hfConfig) config() (Config, error) {
-	h.Layers = cmp.Or(h.Layers, max(len(h.Pattern), len(h.BlockTypes))) // Nemotron-H's
+	h.Layers = cmp.Or(h.Layers, h.NumLayers, max(len(h.Pattern), len(h.BlockTypes))) // EXAONE 3's, Nemotron-H's
 	a := h.arch()
 	if a.obeys("model_max_length") {
 		h.MaxPositions = cmp.Or(h.MaxPositions, h.ContextLength)

@@ -155,6 +155,21 @@ var cohere2 = family{
 	},
 }
 
+var exaone = family{
+	arch: "exaone",
+	named: []Shape{
+		{Name: "tiny-exaone", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Llama3: &Llama3Rope{Factor: 8, Low: 1,
+				High: 4, Original: 128},
+			Tied: true, Tokens: GPT2},
+	},
+	small: []Shape{
+		{Name: "exaone", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tokens: Qwen2},
+	},
+	random: (*drawing).scalePositions,
+}
+
 var exaone4 = family{
 	arch: "exaone4", mixed: true,
 	named: []Shape{

@@ -194,6 +194,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-glm4":                   "892e165d8586fbb4",
 		"tiny-glm4moe":                "adf8aadba5e43e76",
 		"tiny-seed-oss":               "9bef89cd51816584",
+		"tiny-exaone":                 "044ca4c6cc183a63",
 		"tiny-exaone4":                "51b3d0b6878cec53",
 		"tiny-exaone4-full":           "a0259f58376ed54b",
 		"tiny-hunyuan":                "5a84f2d55ba94367",

@@ -68,6 +68,25 @@ def ling(folder, c):
     return work / "hf"
 
 
+def exaone(folder, c):
+    """Returns a folder of EXAONE 3's, which transformers has no class for, as one of Llama, which computes the same."""
+    work = pathlib.Path(tempfile.mkdtemp())
+    shutil.copytree(folder, work / "hf")
+    names = {"transformer.wte": "model.embed_tokens", "transformer.ln_f": "model.norm", "transformer.h": "model.layers",
+             "attn.attention.out_proj": "self_attn.o_proj", "attn.attention": "self_attn", "ln_1": "input_layernorm",
+             "ln_2": "post_attention_layernorm", "c_fc_0": "gate_proj", "c_fc_1": "up_proj", "c_proj": "down_proj"}
+    for file in (work / "hf").glob("*.safetensors"):
+        tensors = {}
+        for name, t in safetensors.torch.load_file(file).items():
+            for a, b in names.items():
+                name = name.replace(a, b)
+            tensors[name] = t
+        safetensors.torch.save_file(tensors, file, {"format": "pt"})
+    c.update(model_type="llama", architectures=["LlamaForCausalLM"], rms_norm_eps=c["layer_norm_epsilon"])
+    json.dump(c, open(work / "hf/config.json", "w"))
+    return work / "hf"
+
+
 def falcon(folder, c):
     """Returns a folder of Falcon-H1's with multipliers, by which its tensors are divided: powers of two, so that it computes the same."""
     work = pathlib.Path(tempfile.mkdtemp())
@@ -206,6 +225,8 @@ def main(name, seed, folder, file):
         folder = granite(folder, fields)
     if fields["model_type"] == "bailing_moe":
         folder = ling(folder, fields)
+    if fields["model_type"] == "exaone":
+        folder = exaone(folder, fields)
     if fields["model_type"] in ("nanbeige", "PanguEmbedded"):
         folder = llama(folder, fields)
     if fields["model_type"] == "falcon_h1":
