@@ -65,7 +65,8 @@ func (cmd *adaptCmd) Run(p *command.Program) error {
 	if p.JSON {
 		return p.PrintJSON(s)
 	}
-	fmt.Fprintf(p.Stdout, "%s: learned from %d queries and %d rejected drafts\n", cmd.Drafter, s.Queries, s.Rejected)
+	fmt.Fprintf(p.Stdout, "%s: learned from %s and %s\n", cmd.Drafter, several(s.Queries, "generation"),
+		several(s.Rejected, "rejected draft"))
 	fmt.Fprintf(p.Stdout, "updates: %d, of which %d came into use as judged better; learning was given up %d times, undone %d times\n",
 		s.Updates[adapt.Head]+s.Updates[adapt.Full], s.Adopted, s.Returned, s.Rollbacks)
 	fmt.Fprintf(p.Stdout, "cost: %.2f s of %.1f s of decoding, with %.2f s allowed; %.1f s of processor time\n",

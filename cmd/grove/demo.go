@@ -101,6 +101,9 @@ func (cmd *demoCmd) show(p *command.Program, r grove.Request) error {
 	if d.prompt, err = m.Tokenize(cmd.Prompt); err != nil {
 		return err
 	}
+	if err := inside.Check(m, d.prompt, &r); err != nil { // before the prompt is printed
+		return err
+	}
 	if cmd.All {
 		return d.compareAll(ctx)
 	}

@@ -330,6 +330,14 @@ func TestAdaptExportsToNewFiles(t *testing.T) {
 	}
 }
 
+// A prompt that does not fit is refused before the demo prints it.
+func TestDemoLongPrompt(t *testing.T) {
+	code, out, err := runGrove("", "demo", "-m", tiny(t), "-d", "lookup", strings.Repeat("word ", 5000))
+	if code != 1 || out != "" || !strings.Contains(err, "--context") {
+		t.Errorf("status %d, %.99q: %s", code, out, err)
+	}
+}
+
 // A line that begins with a space and a slash is a message.
 func TestChatTakesSlashes(t *testing.T) {
 	out := must(t, " /etc/hosts: what is this?\n", "chat", "-m", tiny(t), "-n", "3", "--json")

@@ -33,8 +33,8 @@ func (v *treeView) round(r inside.Round) {
 		fmt.Fprintf(v.w, "%s decoded plainly, %q, τ %.2f so far\n\n", title, v.text(r.Next), r.Stats.Tau())
 		return
 	}
-	fmt.Fprintf(v.w, "%s %d nodes of a budget of %d, %d accepted (*), τ %.2f so far\n", title, r.Tree.Len()-1, r.Budget-1,
-		len(r.Path)-1, r.Stats.Tau())
+	fmt.Fprintf(v.w, "%s %s of a budget of %d, %d accepted (*), τ %.2f so far\n", title,
+		several(r.Tree.Len()-1, "node"), r.Budget-1, len(r.Path)-1, r.Stats.Tau())
 	v.draw(r.Tree, r.Path)
 	fmt.Fprintf(v.w, "next: %q\n\n", v.text(r.Next))
 }

@@ -11,7 +11,7 @@ import (
 // Errors of Submit.
 var (
 	ErrFull   = errors.New("engine: the queue is full: try again later, or run the engine with a longer queue")
-	ErrClosed = errors.New("engine: it no longer accepts requests")
+	ErrClosed = errors.New("the model is closed, or closing: it takes no more requests")
 )
 
 // Stats describe what an engine is doing and what it has done.
