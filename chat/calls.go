@@ -52,20 +52,19 @@ func (l *Layout) findCallForm() (*CallForm, error) {
 	if err == nil {
 		return &CallForm{form}, nil
 	}
-	ways := []string{"calls"}
 	says := func(word string) bool {
 		return slices.ContainsFunc(l.templates, func(t named) bool { return strings.Contains(t.source, word) })
 	}
-	for part, mark := range ownCalls {
-		if says("tools") && slices.Contains(l.control, mark) && (part == "lfm" || says(mark)) {
-			ways = []string{part, "calls"}
+	var ways []*generic
+	for _, o := range ownCalls {
+		if says("tools") && says(o.word) && (o.mark == "" || slices.Contains(l.control, o.mark)) {
+			ways = append(ways, l.newGeneric(o.part, true))
 		}
 	}
-	for _, calls := range ways {
-		g := l.newGeneric(calls)
+	for _, g := range append(ways, l.newGeneric("calls", false)) {
 		if form, failed := callform.Find(l.callTemplate(g)); failed == nil {
 			l.generic = g
-			form.Generic = !g.own()
+			form.Generic = !g.own
 			return &CallForm{form}, nil
 		}
 	}

@@ -242,7 +242,7 @@ func (l *Layout) renderAs(find func() *generic, calls *CallForm, messages []Mess
 			if dicts, err = g.rewrite(dicts, tools); err != nil {
 				return "", err
 			}
-			if !g.own() {
+			if !g.own {
 				o.Tools, tools = nil, nil
 			}
 		}
@@ -257,6 +257,7 @@ func (l *Layout) renderAs(find func() *generic, calls *CallForm, messages []Mess
 	}
 	vars := map[string]jinja.Value{
 		"add_generation_prompt": o.Prompt, "tools": tools, "documents": documents,
+		"xml_tools": tools, // SmolLM3's
 	}
 	special := lower.SpecialsOf(l.tok)
 	for name, id := range map[string]int32{"bos_token": l.tok.BOS(), "eos_token": l.tok.EOS(), "unk_token": special.UNK,

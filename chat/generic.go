@@ -68,18 +68,18 @@ const genericText = `
 type generic struct {
 	prog   *jinja.Template
 	calls  string // the part that writes calls
+	own    bool   // tools and results are left to the chat template
 	system bool   // the chat template shows what the system says
 }
 
-// ownCalls are the marks of calls, by part, of models whose chat templates write tools and results, and calls only
-// where they are content: LFM 2, and Granite 3, whose templates name the mark.
-var ownCalls = map[string]string{"lfm": "<|tool_call_start|>", "granite": "<|tool_call|>"}
+// ownCalls are the parts with calls of models whose chat templates write tools and results, and calls only where they
+// are content: a word of the template, and the control token that begins calls, tell LFM 2, Granite 3 and SmolLM3.
+var ownCalls = []struct{ part, word, mark string }{
+	{"lfm", "tools", "<|tool_call_start|>"}, {"granite", "<|tool_call|>", "<|tool_call|>"}, {"calls", "xml_tools", ""},
+}
 
-// own reports whether the generic form is only of calls, as their model writes them.
-func (g *generic) own() bool { return ownCalls[g.calls] != "" }
-
-// newGeneric makes the generic form of a layout, whose calls a part writes.
-func (l *Layout) newGeneric(calls string) *generic {
+// newGeneric makes the generic form of a layout, whose calls a part writes. own says that it is only of calls.
+func (l *Layout) newGeneric(calls string, own bool) *generic {
 	prog, err := jinja.Compile(genericText)
 	if err != nil {
 		panic(err) // the text above compiles
@@ -87,7 +87,7 @@ func (l *Layout) newGeneric(calls string) *generic {
 	const said = "qzcontent" // which no template has
 	shown, err := l.renderAs(nil, nil, []Message{{Role: "system", Content: said}, {Role: "user", Content: "qzuser"}},
 		Options{}, false)
-	return &generic{prog, calls, err == nil && strings.Contains(shown, said)}
+	return &generic{prog, calls, own, err == nil && strings.Contains(shown, said)}
 }
 
 func (g *generic) write(part string, content, list jinja.Value) (string, error) {
@@ -122,7 +122,7 @@ func (g *generic) rewrite(messages []*jinja.Dict, tools jinja.Value) (out []*jin
 		calls := m.Get("tool_calls")
 		text := ""
 		switch {
-		case g.own() && role != "assistant":
+		case g.own && role != "assistant":
 			out = append(out, m)
 			continue
 		case role == "tool":
@@ -151,7 +151,7 @@ func (g *generic) rewrite(messages []*jinja.Dict, tools jinja.Value) (out []*jin
 		inResults = role == "tool"
 		out = append(out, m)
 	}
-	if !hasItems(tools) || g.own() {
+	if !hasItems(tools) || g.own {
 		return out, nil
 	}
 	return g.describe(out, tools)

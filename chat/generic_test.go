@@ -279,6 +279,39 @@ func TestCallsOfGranite(t *testing.T) {
 	}
 }
 
+// SmolLM3's template lists tools that it is given as xml_tools, and leaves out calls.
+func TestCallsOfSmolLM3(t *testing.T) {
+	const source = "<|im_start|>system\n{% if xml_tools %}<tools>{% for t in xml_tools[:] %}{{ t | string }}\n{% endfor %}</tools>{% endif %}" +
+		"<|im_end|>\n{% for m in messages %}<|im_start|>{{ 'user' if m.role == 'tool' else m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}" +
+		"{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+	l, err := Parse(calltest.Tokenizer(t, source, true), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form, err := l.CallForm()
+	if err != nil || form.form.Generic {
+		t.Fatalf("form %+v, %v", form, err)
+	}
+	call := Message{Role: "assistant", Content: "Well.", Extra: json.RawMessage(
+		`{"tool_calls": [{"function": {"name": "now", "arguments": {"a": 1}}}]}`)}
+	text, err := l.Render([]Message{{Role: "user", Content: "hello"}, call, {Role: "tool", Content: "7"}},
+		Options{Tools: json.RawMessage(twoTools), Prompt: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const calls = "<tool_call>\n" + `{"name": "now", "arguments": {"a": 1}}` + "\n</tool_call>"
+	for _, part := range []string{"<|im_start|>system\n<tools>{'type': 'function', 'function': {'name': 'add'",
+		"<|im_start|>assistant\nWell.\n" + calls + "<|im_end|>\n<|im_start|>user\n7<|im_end|>"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in %q", part, text)
+		}
+	}
+	_, content, got := form.NewReader(nil).Add("Well.\n"+calls, true)
+	if content != "Well." || len(got) != 1 || got[0].Arguments != `{"a": 1}` {
+		t.Errorf("content %q, calls %+v", content, got)
+	}
+}
+
 // Text before gpt-oss's calls, which is for the user, stands in a conversation as the model writes it, behind the
 // reasoning. Names of control tokens in it stay text.
 func TestPreambles(t *testing.T) {
