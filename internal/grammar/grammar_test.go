@@ -380,6 +380,9 @@ func TestMasksOfCounts(t *testing.T) {
 	}
 	short := NewVocab(slices.DeleteFunc(pieces, func(p []byte) bool { return len(p) > shortPiece }))
 	s, err := g.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
 	masks := map[*Mask]bool{}
 	for _, text := range []string{`"`, strings.Repeat("a", 2000)} {
 		for _, b := range []byte(text) {
