@@ -101,7 +101,8 @@ func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
 		return nil, s.BestOf.fail("%d: want %d, the same as n: this server does not rank choices", s.BestOf.value, c.n)
 	case len(r.Stop) > limits.Stops:
 		return nil, o.Stop.fail("%d strings: want at most %d", len(r.Stop), limits.Stops)
-	case o.MinTokens.value > 0 && (!r.IgnoreEnd || len(r.Stop)+len(o.StopTokenIDs) > 0): // as benchmarks send it
+	// Benchmark programs send it together with ignore_eos.
+	case o.MinTokens.value > 0 && (!r.IgnoreEnd || len(r.Stop)+len(o.StopTokenIDs) > 0):
 		return nil, o.MinTokens.fail("this server does not support it without ignore_eos, or with stop")
 	case (c.rounds || c.race) && !c.stream:
 		return nil, o.Stream.fail("rounds and race need stream: true")
