@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
 // glm4 is GLM-4-0414: norms before and after each half, gate and up in one tensor, half of each
@@ -93,6 +95,41 @@ var dots1 = architecture{
 	writeFields: func(c *Config, m map[string]any) error {
 		m["scoring_func"] = sigmoid
 		return c.writeGroupedFields(m)
+	},
+}
+
+// deepseek is DeepSeek's first model with experts: Llama's attention, and experts chosen by a softmax.
+var deepseek = architecture{
+	name: "deepseek", modelType: "deepseek", class: "DeepseekForCausalLM",
+	keys: func() ggufkeys.Rules {
+		r := rmsAnd(expertKeys + " expert_feed_forward_length expert_shared_count leading_dense_block_count expert_weights_scale")
+		r.Neutral = map[string][]any{"expert_gating_func": {0, bySoftmax}, "expert_group_count": {0, 1},
+			"expert_group_used_count": {0, 1}}
+		return r
+	}(),
+	fields:   "n_routed_experts",
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, RoutedScale: 1, ScoringFunc: softmax},
+	prefix:   layersPrefix, top: llamaTop,
+	layer:      slices.Concat(llamaLayer[:len(llamaLayer)-3], groupedParts),
+	biases:     map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+	neighbours: true, square: true, experts: "n_routed_experts", softmaxAll: true,
+
+	readKeys:  func(k *keys, c *Config) { c.readGrouped(k) },
+	writeKeys: func(c *Config, set func(string, any)) { c.writeGrouped(set) },
+	readFields: func(h *hfConfig, c *Config) error {
+		if h.ScoringFunc != softmax || h.NormTopK {
+			return fmt.Errorf("scoring_func is %q and norm_topk_prob %t: want softmax and false", h.ScoringFunc, h.NormTopK)
+		}
+		h.RoutedScale = 1 // the published class does not read it
+		return h.readGrouped(c)
+	},
+	writeFields: func(c *Config, m map[string]any) error {
+		err := c.writeGroupedFields(m)
+		m["scoring_func"] = softmax
+		if c.Rule.Scale != 0 {
+			err = fmt.Errorf("key expert_weights_scale is %g: config.json of deepseek cannot express it", c.Rule.Scale)
+		}
+		return err
 	},
 }
 

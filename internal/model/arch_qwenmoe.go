@@ -69,30 +69,51 @@ var qwen3next = func() architecture {
 	return a
 }()
 
-// withSharedExpert replaces the MLP of a Qwen with recurrent layers by experts, alongside a shared
-// one that all rows use, whose results are multiplied by σ of a gate.
+// qwen2moe is Qwen 1.5 and 2 with experts, whose weights do not add up to 1.
+var qwen2moe = func() architecture {
+	a := qwen2
+	a.name, a.images = "qwen2moe", ""
+	a.modelType, a.class = "qwen2_moe", "Qwen2MoeForCausalLM"
+	a.defaults.KVHeads = 16
+	a.defaults.Experts, a.defaults.Used = 60, 4
+	a.defaults.ExpertFFN, a.defaults.SharedExpertFFN = 1408, 5632
+	a.softmaxAll = true
+	a = withSharedExpert(a, expertGate, expertUp, expertDown)
+	a.readKeys = func(k *keys, c *Config) {
+		width := c.FFN // which the other two keys default to, in llama.cpp
+		c.FFN = k.int("expert_feed_forward_length", width/max(c.Used, 1))
+		c.SharedFFN = k.int("expert_shared_feed_forward_length", width)
+	}
+	return a
+}()
+
+// withSharedExpert replaces the MLP of a Qwen by experts, alongside a shared one that all rows use,
+// whose results are multiplied by σ of a gate.
 func withSharedExpert(a architecture, parts ...part) architecture {
 	a.keys.Obeyed = slices.Concat(a.keys.Obeyed, strings.Fields(expertKeys+
 		" expert_feed_forward_length expert_shared_feed_forward_length"))
-	a.keys.Neutral = map[string][]any{"expert_weights_norm": {true, false}, "expert_gating_func": {0, 1},
+	a.keys.Neutral = map[string][]any{"expert_weights_norm": {!a.softmaxAll, false}, "expert_gating_func": {0, 1},
 		"expert_shared_count": {0, 1}}
 	a.experts = "num_experts"
 	a.defaults.IntermediateSize = 5632
 	a.defaults.SparseStep = 1
-	a.defaults.NormTopK = true
+	a.defaults.NormTopK = !a.softmaxAll
 	a.layer = slices.Concat(a.layer[:len(a.layer)-3], []part{router}, parts, []part{
 		{name: "ffn_gate_inp_shexp", folder: "mlp.shared_expert_gate", out: one, in: hidden},
 		{name: "ffn_gate_shexp", folder: "mlp.shared_expert.gate_proj", out: sharedInner, in: hidden},
 		{name: "ffn_up_shexp", folder: "mlp.shared_expert.up_proj", out: sharedInner, in: hidden},
 		{name: "ffn_down_shexp", folder: "mlp.shared_expert.down_proj", out: hidden, in: sharedInner},
 	})
+	recurrent := a.hybrid
 	a.readKeys = func(k *keys, c *Config) {
 		readDeltaKeys(k, c)
 		c.FFN = k.int("expert_feed_forward_length")
 		c.SharedFFN = k.int("expert_shared_feed_forward_length", c.FFN)
 	}
 	a.writeKeys = func(c *Config, set func(string, any)) {
-		writeDeltaKeys(c, set)
+		if recurrent {
+			writeDeltaKeys(c, set)
+		}
 		set("expert_feed_forward_length", uint32(c.FFN))
 		set("expert_shared_feed_forward_length", uint32(c.SharedFFN))
 	}
@@ -103,15 +124,23 @@ func withSharedExpert(a architecture, parts ...part) architecture {
 			return fmt.Errorf("decoder_sparse_step is %d: want 1, experts in all layers", h.SparseStep)
 		case len(h.DenseLayers) > 0:
 			return fmt.Errorf("mlp_only_layers is %v: want none, experts in all layers", h.DenseLayers)
-		case !h.NormTopK:
-			return errors.New("norm_topk_prob is false: want true, weights of a row's experts that add up to 1")
+		case h.NormTopK != recurrent:
+			return fmt.Errorf("norm_topk_prob is %t: want %t, as GGUF files of %s cannot say otherwise", h.NormTopK, recurrent, c.Arch)
+		case h.QKVBiasToo != nil && !*h.QKVBiasToo:
+			return errors.New("qkv_bias is false: want true")
 		case h.SharedExpertFFN < 1:
 			return fmt.Errorf("shared_expert_intermediate_size is %d: want an expert that all rows use", h.SharedExpertFFN)
+		}
+		if !recurrent {
+			return nil
 		}
 		return readDeltaFields(h, c)
 	}
 	a.writeFields = func(c *Config, m map[string]any) error {
 		m["moe_intermediate_size"], m["shared_expert_intermediate_size"] = c.FFN, c.SharedFFN
+		if !recurrent {
+			return nil
+		}
 		return writeDeltaFields(c, m)
 	}
 	return a

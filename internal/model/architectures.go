@@ -110,13 +110,13 @@ var architectures []*architecture
 func init() { // not an initialiser, since some look themselves up
 	architectures = []*architecture{
 		&llama, &mistral, &mixtral, &mistral3, &mistral4,
-		&nanbeige, &qwen2, &mimo, &qwen3, &qwen3moe, &mellum, &smollm3, &granite,
+		&nanbeige, &qwen2, &mimo, &qwen2moe, &qwen3, &qwen3moe, &mellum, &smollm3, &granite,
 		&graniteHybrid, &graniteHybridMoE, &granite4, &nemotronH, &nemotronHMoE, &falconH1,
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3,
 		&gemma, &gemma2, &gemma3, &gemma3n, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone, &exaone4, &hunyuan, &ernie45, &ernie45moe, &bailing2, &afmoe,
 		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker, &dots1, &exaoneMoE, &maincoder, &pangu,
-		&cohere2, &arcee, &jais2, &deepseek2, &deepseek3, &glm4lite, &kimiLinear, &bitnet, &bitnetSiLU,
+		&cohere2, &arcee, &jais2, &deepseek, &deepseek2, &deepseek3, &glm4lite, &kimiLinear, &bitnet, &bitnetSiLU,
 		&minicpm, &apertus, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
 	}
 }

@@ -92,6 +92,12 @@ var unusual = map[string]expectations{
 		tensors: topTensors + routerBiases, own: "mlp.gate.weight", foreign: rmsFields + "intermediate_size",
 		queryBias: "attention_bias", outputBias: "attention_bias",
 	},
+	"qwen2moe": {
+		obeyedKeys: expertKeys + "expert_shared_feed_forward_length", own: "mlp.gate.weight", queryBias: "-",
+		looseKeys: "feed_forward_length",
+		tensors:   untiedTensors + outputBias + "blk.0.ffn_gate_inp.bias blk.0.ffn_up_shexp.bias",
+		foreign:   rmsFields + "intermediate_size",
+	},
 	"mellum": {
 		obeyedKeys: windowKeys + expertKeys, looseKeys: "feed_forward_length", window: true,
 		tensors: untiedTensors + routerBiases, own: "mlp.gate.weight",
@@ -141,6 +147,11 @@ var unusual = map[string]expectations{
 		obeyedKeys: groupKeys + "expert_shared_count leading_dense_block_count", own: "mlp.gate.weight",
 		queryBias: "attention_bias",
 		tensors:   topTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+	},
+	"deepseek": {
+		obeyedKeys: expertKeys + "expert_weights_scale expert_shared_count leading_dense_block_count", own: "mlp.gate.weight",
+		tensors:   topTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+		queryBias: "attention_bias", outputBias: "attention_bias",
 	},
 	"deepseek2": {
 		obeyedKeys: groupKeys + "expert_shared_count leading_dense_block_count attention.key_length_mla attention.value_length_mla",

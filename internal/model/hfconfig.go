@@ -50,6 +50,7 @@ type hfConfig struct {
 	AttnCap            maybe   `json:"attn_logit_softcapping"`
 	LogitCap           maybe   `json:"final_logit_softcapping"`
 	QKVBias            bool    `json:"use_qkv_bias"`
+	QKVBiasToo         *bool   `json:"qkv_bias"` // of Qwen 2 with experts
 	QKNorm             bool    `json:"qk_layernorm"`
 	SharedFFN          int     `json:"shared_intermediate_size"`
 	PositionType       string  `json:"position_embedding_type"`

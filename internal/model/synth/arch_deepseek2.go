@@ -8,6 +8,35 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
+var deepseek = family{
+	arch: "deepseek", pairs: true,
+	named: []Shape{
+		{Name: "tiny-deepseek", Vocab: 416, Hidden: 192, Layers: 4, Heads: 6, KVHeads: 6, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.Experts, c.Used = 11, 3
+				c.ExpertFFN, c.SharedFFN = 64, 128
+				c.Dense = 1
+			}},
+	},
+	small: []Shape{
+		{Name: "deepseek", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.Experts, c.Used = 6, 2
+				c.ExpertFFN, c.SharedFFN = 40, 40
+				c.Dense = 1
+			}},
+	},
+	random: func(d *drawing) {
+		d.s.Biases = d.IntN(2) == 0
+		d.scalePositions()
+		d.groups()
+		d.tune(func(c *model.Config) {
+			c.Rule = nn.Rule{All: true}
+			c.HeadNorms = false
+		})
+	},
+}
+
 var deepseek2 = family{
 	arch: "deepseek2",
 	named: []Shape{

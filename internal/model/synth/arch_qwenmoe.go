@@ -16,6 +16,30 @@ var qwen35MoE = family{
 	random: func(d *drawing) { d.drawSharedExpert(false) },
 }
 
+var qwen2MoE = family{
+	arch: "qwen2moe",
+	named: []Shape{
+		{Name: "tiny-qwen2moe", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 64,
+			Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.Experts, c.Used = 11, 3
+				c.SharedFFN = 160
+			}},
+	},
+	small: []Shape{
+		{Name: "qwen2moe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 48,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.Experts, c.Used = 5, 2
+				c.SharedFFN = 96
+			}},
+	},
+	random: func(d *drawing) {
+		d.scalePositions()
+		d.experts()
+		width := d.width(90)
+		d.tune(func(c *model.Config) { c.SharedFFN = width })
+	},
+}
+
 var qwen3next = family{
 	arch: "qwen3next", mixed: true,
 	named: []Shape{

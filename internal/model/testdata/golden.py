@@ -87,6 +87,26 @@ def exaone(folder, c):
     return work / "hf"
 
 
+def deepseek(folder, c):
+    """Returns a folder of DeepSeek's first model with experts, which transformers has no class for, as one of Qwen 2's, whose
+    shared experts have gates: with gates of 1/2 and their last product doubled, it computes the same."""
+    work = pathlib.Path(tempfile.mkdtemp())
+    shutil.copytree(folder, work / "hf")
+    for file in (work / "hf").glob("*.safetensors"):
+        tensors = {}
+        for name, t in safetensors.torch.load_file(file).items():
+            if name.endswith("shared_experts.down_proj.weight"):
+                t = t * 2
+                tensors[name.split("shared_experts")[0] + "shared_expert_gate.weight"] = torch.zeros(1, c["hidden_size"])
+            tensors[name.replace("shared_experts", "shared_expert")] = t
+        safetensors.torch.save_file(tensors, file, {"format": "pt"})
+    c.update(model_type="qwen2_moe", architectures=["Qwen2MoeForCausalLM"], num_experts=c["n_routed_experts"], qkv_bias=False,
+             shared_expert_intermediate_size=c["n_shared_experts"] * c["moe_intermediate_size"],
+             mlp_only_layers=list(range(c["first_k_dense_replace"])))
+    json.dump(c, open(work / "hf/config.json", "w"))
+    return work / "hf"
+
+
 def falcon(folder, c):
     """Returns a folder of Falcon-H1's with multipliers, by which its tensors are divided: powers of two, so that it computes the same."""
     work = pathlib.Path(tempfile.mkdtemp())
@@ -227,6 +247,8 @@ def main(name, seed, folder, file):
         folder = ling(folder, fields)
     if fields["model_type"] == "exaone":
         folder = exaone(folder, fields)
+    if fields["model_type"] == "deepseek":
+        folder = deepseek(folder, fields)
     if fields["model_type"] in ("nanbeige", "PanguEmbedded"):
         folder = llama(folder, fields)
     if fields["model_type"] == "falcon_h1":
