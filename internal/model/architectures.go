@@ -115,7 +115,7 @@ func init() { // not an initialiser, since some look themselves up
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3,
 		&gemma, &gemma2, &gemma3, &gemma3n, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone, &exaone4, &hunyuan, &ernie45, &ernie45moe, &bailing2, &afmoe,
-		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker, &dots1, &exaoneMoE, &maincoder, &pangu,
+		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker, &dots1, &exaoneMoE, &hyV3, &maincoder, &pangu,
 		&cohere2, &arcee, &jais2, &deepseek, &deepseek2, &deepseek3, &glm4lite, &kimiLinear, &bitnet, &bitnetSiLU,
 		&minicpm, &apertus, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
 	}

@@ -230,6 +230,12 @@ var unusual = map[string]expectations{
 		queryBias: "attention_bias", outputBias: "attention_bias",
 		tensors: untiedTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
 	},
+	"hy_v3": {
+		obeyedKeys: expertKeys + "expert_shared_feed_forward_length expert_gating_func expert_weights_norm expert_weights_scale",
+		looseKeys:  "expert_weights_norm", // true, as folders have it
+		tensors:    untiedTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+		queryBias:  "attention_bias", outputBias: "attention_bias",
+	},
 	"exaone-moe": {
 		obeyedKeys: groupKeys + windowKeys + "expert_shared_count expert_shared_feed_forward_length leading_dense_block_count",
 		looseKeys:  "expert_shared_count", // the other key says it too

@@ -170,6 +170,7 @@ type hfConfig struct {
 
 	// Of Trinity.
 	RouteScale  float64 `json:"route_scale"`
+	RouterScale float64 `json:"router_scaling_factor"` // of Hy3
 	RouteNorm   bool    `json:"route_norm"`
 	EmbedRoot   bool    `json:"mup_enabled"`
 	GlobalEvery int     `json:"global_attn_every_n_layers"`

@@ -454,8 +454,8 @@ func (b *builder) experts(i int, name func(part string) string) *nn.Experts {
 	x := &nn.Experts{Router: b.linear(name("ffn_gate_inp"), c.Experts, c.Hidden), MLPs: make([]nn.MLP, c.Experts),
 		Used: c.Used, Rule: c.Rule, Scale: unless1(c.ResidualScale), Early: b.arch.early}
 	x.Rule.All = x.Rule.All || b.arch.softmaxAll
-	if b.part(i, "exp_probs_b") != nil && b.w.Has(name("exp_probs_b.bias")) {
-		x.Rule.Bias = b.vector(name("exp_probs_b.bias"), c.Experts)
+	if p := b.part(i, "exp_probs_b"); p != nil && b.w.Has(name("exp_probs_b"+p.weightEnding())) {
+		x.Rule.Bias = b.vector(name("exp_probs_b"+p.weightEnding()), c.Experts)
 	}
 	if b.arch.act == nn.GELUMul { // Gemma 4's
 		x.RouterNorm = &nn.Norm{Weight: b.vector(name("ffn_gate_inp.scale"), c.Hidden), Eps: c.NormEps}

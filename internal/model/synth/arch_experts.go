@@ -295,6 +295,36 @@ var smallthinker = family{
 	},
 }
 
+var hyV3 = family{
+	arch: "hy_v3",
+	named: []Shape{
+		{Name: "tiny-hy3", Vocab: 416, Hidden: 160, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 11158840, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.Experts, c.Used = 8, 3
+				c.ExpertFFN, c.SharedFFN = 64, 64
+				c.Dense = 1
+				c.Rule.Scale = 2.75
+			}},
+	},
+	small: []Shape{
+		{Name: "hy_v3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 11158840, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.Experts, c.Used = 6, 2
+				c.ExpertFFN, c.SharedFFN = 40, 40
+				c.Dense = 1
+			}},
+	},
+	random: func(d *drawing) {
+		d.s.Biases = d.IntN(2) == 0
+		d.scalePositions()
+		d.groups()
+		d.tune(func(c *model.Config) {
+			c.Rule.Groups, c.Rule.Chosen = 0, 0
+			c.Rule.Norm, c.HeadNorms = true, false
+		})
+	},
+}
+
 var exaoneMoE = family{
 	arch: "exaone-moe", mixed: true,
 	named: []Shape{

@@ -221,6 +221,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-apertus":                "2631b8c6160c6321",
 		"tiny-nanbeige":               "f1815639612f95c0",
 		"tiny-jais2":                  "9987644c2925b013",
+		"tiny-hy3":                    "e0b683dfb9dd8da2",
 		"tiny-qwen2moe":               "c2fb41cff0ea90c5",
 		"tiny-deepseek":               "8ea6e343efea5218",
 		"tiny-bitnet":                 "e4970d7c4fd6b50f",
