@@ -69,8 +69,8 @@ func attentionWithout(a *nn.Attention) string {
 		return "attention with sinks"
 	case a.NormLast || a.VNorm != nil:
 		return "attention with norms of values, or after rotation"
-	case a.QNorm != nil && len(a.QNorm.Weight) > a.Dim:
-		return "attention with norms of all heads together"
+	case a.QNorm != nil && len(a.QNorm.Weight) > a.Dim || a.OwnNorms:
+		return "attention with norms of all heads together, or of each on its own"
 	}
 	return ""
 }

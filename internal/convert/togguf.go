@@ -109,7 +109,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 				return false, err
 			}
 		}
-		if e.Shift != 0 {
+		if e.Shift != 0 && ending == e.Ending {
 			if t, err = reshape.Shifted(t, e.Shift); err != nil {
 				return false, err
 			}

@@ -210,7 +210,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 				return err
 			}
 		}
-		if e.Shift != 0 {
+		if e.Shift != 0 && ending == e.Ending {
 			if t, err = reshape.Shifted(t, -e.Shift); err != nil {
 				return err
 			}
@@ -266,18 +266,18 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 			}
 			return write(t, (*stream).write)
 		}
-		other, err := c.otherHalf(e, ending, f, used)
+		others, err := c.others(e, ending, f, used)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Path, err)
 		}
 		if e.Param && e.Experts > 0 && ending == ".weight" && (t.Type != tensor.MXFP4 || o.Type != Keep) {
-			x, err := newTransposed(e, t, other)
+			x, err := newTransposed(e, t, others)
 			if err != nil {
 				return fmt.Errorf("%s: %w", f.Path, err)
 			}
 			return write(x.Tensor, x.write)
 		}
-		list, err := e.IntoFolder(ending, t, other)
+		list, err := e.IntoFolder(ending, t, others)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Path, err)
 		}
@@ -293,7 +293,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		return nil
 	}
 	for _, e := range c.plan() {
-		if used[e.Weight()] { // already used with its other half
+		if used[e.Weight()] { // already used with another part
 			continue
 		}
 		err := add(e, e.Ending, e.Name == "output" || e.Optional)
@@ -319,17 +319,24 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 	return main, fields, nil
 }
 
-// otherHalf returns the tensor that shares the folder's tensor with a part, or nil if there is none.
-func (c *layout) otherHalf(e model.Part, ending string, f *gguf.File, used map[string]bool) (*tensor.Tensor, error) {
+// others returns the tensors that share the folder's tensor with a part, in order.
+func (c *layout) others(e model.Part, ending string, f *gguf.File, used map[string]bool) ([]tensor.Tensor, error) {
 	if e.Half == 0 {
 		return nil, nil
 	}
+	var list []tensor.Tensor
 	for _, p := range c.plan() {
 		if p.Folder == e.Folder && p.Half != e.Half {
 			used[p.Name+ending] = true
 			t, err := f.Load(p.Name + ending)
-			return &t, err
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, t)
 		}
 	}
-	return nil, fmt.Errorf("tensor %s has no other half", e.Name)
+	if list == nil {
+		return nil, fmt.Errorf("tensor %s has no other half", e.Name)
+	}
+	return list, nil
 }

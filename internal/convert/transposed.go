@@ -19,11 +19,8 @@ type transposed struct {
 }
 
 // newTransposed returns the transpose of a part's tensor, and of the other half's, if it has one.
-func newTransposed(e model.Part, t tensor.Tensor, other *tensor.Tensor) (*transposed, error) {
-	x := &transposed{part: e, halves: []tensor.Tensor{t}}
-	if other != nil {
-		x.halves = append(x.halves, *other)
-	}
+func newTransposed(e model.Part, t tensor.Tensor, others []tensor.Tensor) (*transposed, error) {
+	x := &transposed{part: e, halves: append([]tensor.Tensor{t}, others...)}
 	for _, t := range x.halves {
 		if want := []int{e.Experts, e.Rows, e.Cols}; !slices.Equal(t.Shape, want) {
 			return nil, fmt.Errorf("tensor %s has shape %v: want %v for this model", fileerr.Quote(t.Name), t.Shape, want)

@@ -59,6 +59,7 @@ type architecture struct {
 
 	act nn.Activation // of MLPs with a gate, if hidden_act does not determine it
 
+	dynamic      bool // folders may have dynamic scaling, which changes nothing within the context
 	interleaved  bool // with neighbours: folders too rotate dimensions (2i, 2i+1) together
 	eitherNorm   bool // GGUF files may have LayerNorm's key for the epsilon of RMSNorm
 	biasless     bool // with layerNorm: norms have no bias
@@ -114,9 +115,11 @@ func init() { // not an initialiser, since some look themselves up
 		&graniteHybrid, &graniteHybridMoE, &granite4, &nemotronH, &nemotronHMoE, &falconH1,
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3,
 		&gemma, &gemma2, &gemma3, &gemma3n, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
-		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone, &exaone4, &hunyuan, &ernie45, &ernie45moe, &bailing2, &afmoe,
+		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone, &exaone4, &internlm2, &internlm3, &hunyuan,
+		&ernie45, &ernie45moe, &bailing2, &afmoe,
 		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker, &dots1, &exaoneMoE, &hyV3, &maincoder, &pangu,
-		&cohere2, &arcee, &jais2, &deepseek, &deepseek2, &deepseek3, &glm4lite, &kimiLinear, &bitnet, &bitnetSiLU,
+		&commandR, &cohere2, &arcee, &jais2, &starcoder2, &phi2, &nemotron,
+		&deepseek, &deepseek2, &deepseek3, &glm4lite, &kimiLinear, &bitnet, &bitnetSiLU,
 		&minicpm, &apertus, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
 	}
 }

@@ -185,6 +185,7 @@ var unusual = map[string]expectations{
 	"exaone": {
 		tensors: untiedTensors + queryBiases + outputBias + mlpBiases, foreign: "rms_norm_eps " + rmsFields,
 	},
+	"internlm2":     {tensors: untiedTensors + queryBiases + outputBias + mlpBiases},
 	"exaone4":       {obeyedKeys: windowKeys, window: true, foreign: rmsFields + "use_sliding_window"},
 	"hunyuan-dense": {queryBias: "attention_bias", outputBias: "attention_bias"},
 	"ernie4_5":      {queryBias: "use_bias", outputBias: "use_bias", downBias: "use_bias"},
@@ -252,6 +253,26 @@ var unusual = map[string]expectations{
 		window:     true, foreign: "rms_norm_eps " + rotaryFields + "use_sliding_window",
 		queryBias: "attention_bias", outputBias: "attention_bias",
 	},
+	"command-r": {
+		obeyedKeys: "logit_scale",
+		inertKeys:  "attention.layer_norm_rms_epsilon use_parallel_residual",
+		foreign:    "rms_norm_eps " + rotaryFields, queryBias: "attention_bias", outputBias: "attention_bias",
+	},
+	"starcoder2": {
+		inertKeys: "attention.layer_norm_rms_epsilon use_parallel_residual", queryBias: "-", outputBias: "-",
+		window: true, tensors: topTensors, own: "model.norm.bias",
+		foreign: "rms_norm_eps layer_norm_eps " + rotaryFields + "use_sliding_window",
+	},
+	"phi2": {
+		inertKeys: "attention.layer_norm_rms_epsilon use_parallel_residual", queryBias: "-",
+		tensors: "rope_freqs.weight", own: "lm_head.bias", foreign: "rms_norm_eps " + rotaryFields,
+	},
+	"nemotron": {
+		inertKeys: "attention.layer_norm_rms_epsilon use_parallel_residual", own: "model.norm.bias",
+		queryBias: "attention_bias", outputBias: "attention_bias", downBias: "mlp_bias",
+		tensors: untiedTensors + queryBiases + outputBias + "blk.1.ffn_down.bias blk.0.ffn_up.bias",
+		foreign: "rms_norm_eps layer_norm_eps " + rotaryFields,
+	},
 	"jais2": {
 		inertKeys: "attention.layer_norm_rms_epsilon use_parallel_residual", queryBias: "-", outputBias: "-", downBias: "-",
 		tensors: topTensors, foreign: "rms_norm_eps " + rotaryFields, own: "model.norm.bias",
@@ -277,6 +298,8 @@ var unusual = map[string]expectations{
 		tensors: "output.weight output.bias " + outputBias,
 	},
 }
+
+func init() { unusual["command-r-plus"] = unusual["command-r"] }
 
 // unrotated are the rotation keys of models that do not rotate positions in.
 const unrotated = " rope.dimension_count rope.freq_base rope.scale_linear rope.scaling.factor rope.scaling.attn_factor"

@@ -135,20 +135,20 @@ func runs(rowBytes, rows int, run func(i int) (tensor.Tensor, int)) func(dst []b
 }
 
 // IntoFolder returns the folder's tensors for a part of experts, or for a parameter: one for each
-// expert, or one that also has the rows of the other half. other is nil for parts without halves.
+// expert, or one that also has the rows of others, the parts that share it, in order.
 // IntoFolder does not take experts' matrices that are parameters and not MXFP4: folders have their
 // transposes.
-func (p *Part) IntoFolder(ending string, t tensor.Tensor, other *tensor.Tensor) (list []tensor.Tensor, err error) {
+func (p *Part) IntoFolder(ending string, t tensor.Tensor, others []tensor.Tensor) (list []tensor.Tensor, err error) {
 	if p.Param && p.Experts == 0 {
 		return p.intoParam(ending, []tensor.Tensor{t})
 	}
 	if p.Mixed != nil {
-		parts := [2]tensor.Tensor{t, *other}
-		if p.Half == 2 {
-			parts[0], parts[1] = parts[1], parts[0]
-		}
-		x, err := p.mix(ending, parts)
+		x, err := p.mix(ending, slices.Insert(slices.Clone(others), p.Half-1, t))
 		return []tensor.Tensor{x}, err
+	}
+	var other *tensor.Tensor
+	if len(others) > 0 {
+		other = &others[0]
 	}
 	if p.Split > 0 && other != nil {
 		return p.intoHeads(ending, t, *other)

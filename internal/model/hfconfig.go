@@ -111,6 +111,9 @@ type hfConfig struct {
 	SharedExpert int      `json:"moe_shared_expert_intermediate_size"`
 	Latent       int      `json:"moe_latent_size"`
 
+	MaxLength int     `json:"model_max_length"` // Command R's and Kimi Linear's
+	Epsilon   float64 `json:"norm_epsilon"`     // StarCoder2's
+
 	// Of EXAONE 3.
 	NumLayers int    `json:"num_layers"`
 	Function  string `json:"activation_function"`
@@ -211,7 +214,6 @@ type hfConfig struct {
 	MLPTypes    []string `json:"mlp_layer_types"`
 
 	// Of Kimi Linear.
-	ContextLength int              `json:"model_max_length"`
 	UsedPerToken  int              `json:"num_experts_per_token"`
 	Renormalize   *bool            `json:"moe_renormalize"`
 	ExpertGroups  int              `json:"num_expert_group"`
@@ -443,7 +445,7 @@ func (h *hfConfig) config() (Config, error) {
 	h.Layers = cmp.Or(h.Layers, h.NumLayers, max(len(h.Pattern), len(h.BlockTypes))) // EXAONE 3's, Nemotron-H's
 	a := h.arch()
 	if a.obeys("model_max_length") {
-		h.MaxPositions = cmp.Or(h.MaxPositions, h.ContextLength)
+		h.MaxPositions = cmp.Or(h.MaxPositions, h.MaxLength)
 	}
 	for _, f := range []struct {
 		name string

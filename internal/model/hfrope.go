@@ -109,6 +109,9 @@ func (h *hfConfig) rope(a *architecture, c *Config) error {
 	} else if params.Type != "" && !reflect.DeepEqual(params, s) {
 		return fmt.Errorf("rope_scaling and rope_parameters disagree: leave one of them out")
 	}
+	if a.dynamic && s.Type == "dynamic" {
+		s.Type, s.Factor = "", 0
+	}
 	s.Original = cmp.Or(s.Original, float64(h.OriginalPositions))
 	return s.apply(c)
 }

@@ -10,13 +10,46 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Mixed describes how two parts are laid out in one tensor of a folder.
+// Mixed describes how two or three parts are laid out in one tensor of a folder.
 type Mixed struct {
 	Rows int // of the folder's tensor
 
-	// Row returns the folder's row for row i of a part, 1 or 2. Place is its inverse.
+	// Row returns the folder's row for row i of a part, counted from 1. Place is its inverse.
 	Row   func(part, i int) int
 	Place func(row int) (part, i int)
+}
+
+// mixed describes InternLM 2's tensor of queries, keys and values, which are grouped by key head. In the parts,
+// dimensions (2i, 2i+1) are rotated together.
+func (c *Config) mixed() *Mixed {
+	if c.Delta.KeyHeads > 0 {
+		return c.Delta.mixed()
+	}
+	d, shared := c.HeadDim, c.Heads/c.KVHeads*c.HeadDim // rows of a head, and of the queries that share a key
+	unit := shared + 2*d
+	halves, pairs := Pairs(d), Halves(d)
+	return &Mixed{
+		Rows: c.KVHeads * unit,
+		Row: func(part, i int) int {
+			switch part {
+			case 1:
+				return i/shared*unit + halves(i%shared)
+			case 2:
+				return i/d*unit + shared + halves(i%d)
+			}
+			return i/d*unit + shared + d + i%d
+		},
+		Place: func(row int) (part, i int) {
+			group, at := row/unit, row%unit
+			switch {
+			case at < shared:
+				return 1, group*shared + pairs(at)
+			case at < shared+d:
+				return 2, group*d + pairs(at-shared)
+			}
+			return 3, group*d + at - shared - d
+		},
+	}
 }
 
 // mixed describes Qwen 3 Next's tensor of queries, keys, values and gates, which are grouped by key
@@ -63,8 +96,8 @@ func (p *Part) unmix(t tensor.Tensor) (tensor.Tensor, error) {
 	return x, nil
 }
 
-// mix returns the folder's tensor of two parts, which are given in order.
-func (p *Part) mix(ending string, parts [2]tensor.Tensor) (tensor.Tensor, error) {
+// mix returns the folder's tensor of the parts, which are given in order.
+func (p *Part) mix(ending string, parts []tensor.Tensor) (tensor.Tensor, error) {
 	rows := 0
 	for i, t := range parts {
 		if len(t.Shape) != 2 || t.Shape[1] != p.Cols {
@@ -79,8 +112,8 @@ func (p *Part) mix(ending string, parts [2]tensor.Tensor) (tensor.Tensor, error)
 		}
 	}
 	if rows != p.Mixed.Rows {
-		return parts[0], fmt.Errorf("tensors %s and %s have %d rows: want %d for this model", fileerr.Quote(parts[0].Name),
-			fileerr.Quote(parts[1].Name), rows, p.Mixed.Rows)
+		return parts[0], fmt.Errorf("tensor %s and those that share %s in folders have %d rows: want %d for this model",
+			fileerr.Quote(parts[0].Name), p.InFolder(ending), rows, p.Mixed.Rows)
 	}
 	x := tensor.Tensor{Name: p.InFolder(ending), Type: parts[0].Type, Shape: []int{p.Mixed.Rows, p.Cols}}
 	x.Reader = runs(x.RowBytes(), 1, func(row int) (tensor.Tensor, int) {

@@ -48,7 +48,8 @@ func InF32(name string) bool {
 		[]string{
 			RouterName, ".ffn_gate_inp_shexp.weight", ".shortconv.conv.weight", ".ssm_conv1d.weight",
 			".ssm_conv1d_q.weight", ".ssm_conv1d_k.weight", ".ssm_conv1d_v.weight", ".ssm_a", ".ssm_d",
-			".ssm_norm.weight", ".altup_predict_coef.weight", ".altup_correct_coef.weight",
+			".ssm_norm.weight", ".attn_q_norm.weight", ".attn_k_norm.weight",
+			".altup_predict_coef.weight", ".altup_correct_coef.weight",
 		},
 		func(ending string) bool { return strings.HasSuffix(name, ending) })
 }

@@ -35,7 +35,7 @@ type part struct {
 	decay   bool   // folders have the logarithm of the negated number
 	apart   string // the folder's name of each expert's tensor, where experts are separate
 	tiled   bool   // folders order the rows, or columns, of value heads differently: see Grouped
-	mixed   int    // 1, 2: folders group queries, keys, values and, as 2, gates by key head
+	mixed   int    // 1, 2, 3: the place among parts that folders have in one tensor, grouped by key head
 
 	dims func(rows, cols int) []int      // the shape that the tensor has in both formats; nil: the usual one
 	when func(c *Config, layer int) bool // the layers that have it; nil: all
@@ -88,9 +88,9 @@ type Part struct {
 	// ColsToGGUF and ColsToFolder do the same for columns.
 	ColsToGGUF, ColsToFolder func(i int) int
 
-	Half int // 1, 2: it is the first or second half of the folder's tensor, or of each expert's
+	Half int // 1, 2: it is the first or second half of the folder's tensor, or of each expert's; of Mixed: its place
 
-	// Mixed describes how two parts share the rows of a folder's tensor, where they are not halves;
+	// Mixed describes how parts share the rows of a folder's tensor, where they are not halves;
 	// nil: they do not.
 	Mixed *Mixed
 
@@ -185,7 +185,7 @@ func (c *Config) part(a *architecture, p part, layer int, prefix, folder string)
 	}
 	if p.mixed != 0 {
 		x.Half = p.mixed
-		x.Mixed = c.Delta.mixed()
+		x.Mixed = c.mixed()
 	}
 	if p.each {
 		x.Experts = c.Experts
@@ -320,6 +320,10 @@ func (b *builder) block(i int) nn.Block {
 			return nil
 		}
 		p := a.layer[at]
+		if p.in != none {
+			weights := slices.Concat(b.vectors(name(p.name)+p.weightEnding(), size(p.out), size(p.in))...)
+			return &nn.Norm{Weight: weights, Eps: c.NormEps, Center: a.layerNorm}
+		}
 		n := b.normOf(name(p.name), p.weightEnding(), size(p.out))
 		return &n
 	}
@@ -424,8 +428,10 @@ func (b *builder) mlp(i int, name func(part string) string) (m nn.MLP) {
 		m.Act, m.XIELU = nn.XIELUOf, c.xielu(i)
 	case c.Cuts != nil && !math.IsInf(float64(c.Cuts[i]), -1):
 		m.Act, m.Cut = nn.SparseGELUMul, c.Cuts[i]
-	case a.defaults.HiddenAct == "gelu_pytorch_tanh":
+	case a.defaults.HiddenAct == "gelu_pytorch_tanh" && a.has("ffn_gate"):
 		m.Act = nn.GELUMul
+	case a.defaults.HiddenAct == "gelu_pytorch_tanh" || a.defaults.HiddenAct == "gelu_new":
+		m.Act = nn.GELUTanh
 	}
 	ending, width := "", c.ffn(i)
 	if b.part(i, "ffn_up") == nil {
@@ -509,6 +515,7 @@ func (b *builder) attention(i int) nn.Attention {
 	a := nn.Attention{Heads: c.heads(i), KVHeads: c.kvHeads(i), Dim: c.headDim(i), Rope: b.rope,
 		Reads: c.reads(i), Gated: b.arch.gated || b.part(i, "attn_gate") != nil,
 		SoftplusGates: b.arch.softplus,
+		OwnNorms:      b.part(i, "attn_q_norm") != nil && b.part(i, "attn_q_norm").in != none,
 		Scale:         float32(c.AttnScale), Cap: float32(c.AttnCap), Temper: c.Temper, NormLast: b.arch.normLast}
 	if b.arch.latent {
 		a.Latent, a.Scale = c.Latent.Rank, c.latentScale()

@@ -20,6 +20,7 @@ const (
 	head    // a head's dimensions
 	experts // of a layer
 	headCount
+	keyHeadCount
 	gateCount   // of attention
 	expertInner // the width of an expert
 	expertInner2
@@ -85,6 +86,8 @@ func (c *Config) size(d dim, layer int) int {
 		return c.Experts
 	case headCount:
 		return c.heads(layer)
+	case keyHeadCount:
+		return c.kvHeads(layer)
 	case gateCount:
 		if c.HeadGates {
 			return c.heads(layer)

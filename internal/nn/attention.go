@@ -11,6 +11,7 @@ import (
 type Attention struct {
 	Heads, KVHeads, Dim int
 	QNorm, KNorm        *Norm // nil: none; per head (Qwen3), or across all heads (OLMo 2) where there are as many weights
+	OwnNorms            bool  // norms are per head, and each head has weights of its own (Command R+)
 	VNorm               *Norm // of each head's values; nil: none
 	NormLast            bool  // queries and keys are normalised after rotation (Hunyuan)
 	Rope                *Rope // nil: positions are not rotated in
@@ -55,7 +56,9 @@ func (a *Attention) scale() float32 {
 }
 
 // normsAll reports whether norms are taken across all heads.
-func (a *Attention) normsAll() bool { return a.QNorm != nil && len(a.QNorm.Weight) > a.Dim }
+func (a *Attention) normsAll() bool {
+	return a.QNorm != nil && len(a.QNorm.Weight) > a.Dim && !a.OwnNorms
+}
 
 // normaliseAll normalises queries and keys where norms are taken across all heads.
 func (e *Exec) normaliseAll(a *Attention, qkv Mat) {

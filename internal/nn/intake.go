@@ -22,6 +22,7 @@ const (
 	XIELUOf                   // of Source.XIELU
 	SparseGELUMul             // GELUMul of what X exceeds a cut by, which needs whole rows (Gemma 3n)
 	SquaredReLUMul            // max(X, 0)² · Up
+	GELUTanh                  // 0.5·x·(1+tanh(√(2/π)·(x+0.044715·x³)))
 )
 
 // Source is the input of a product: rows of X, passed through Act, then normalised if Norm is set.
@@ -139,6 +140,8 @@ func (s *Source) activate(i int, x, scratch []float32) []float32 {
 		}
 	case s.Act == XIELUOf:
 		s.XIELU.apply(scratch, x)
+	case s.Act == GELUTanh:
+		geluMul(scratch, x, nil)
 	case s.Act == SiLU:
 		for j := range scratch {
 			scratch[j] = 1
@@ -151,7 +154,7 @@ func (s *Source) activate(i int, x, scratch []float32) []float32 {
 }
 
 // geluMul computes gate/(1 + e^−2u)·up with u = √(2/π)·(gate + 0.044715·gate³), which is GELU's
-// approximation ½·gate·(1 + tanh u) times up (arXiv 1606.08415, §2).
+// approximation ½·gate·(1 + tanh u) times up (arXiv 1606.08415, §2); up may be nil, and dst may be gate.
 func geluMul(dst, gate, up []float32) {
 	const (
 		c1 = -2 * 0.7978845608028654
@@ -166,11 +169,15 @@ func geluMul(dst, gate, up []float32) {
 		}
 		simd.Exp(e, e)
 		for i, g := range gate[:n] {
-			dst[i] = float32(g/(1+e[i])) * up[i]
+			e[i] = g / (1 + e[i])
+		}
+		copy(dst, e)
+		for i := range up[:min(n, len(up))] {
+			dst[i] *= up[i]
 		}
 		dst = dst[n:]
 		gate = gate[n:]
-		up = up[n:]
+		up = up[min(n, len(up)):]
 	}
 }
 

@@ -85,6 +85,14 @@ func (j *storeJob) unit(u, from, to int) {
 		if a.normsAll() { // already done
 			norm = nil
 		}
+		if norm != nil && a.OwnNorms {
+			own, at := *norm, max(head, 0)*d
+			if head < 0 {
+				at = place * d
+			}
+			own.Weight = norm.Weight[at : at+d]
+			norm = &own
+		}
 		for i := from; i < to; i++ {
 			x := rows[i*stride:][:d]
 			j.prepare(x, norm, i)

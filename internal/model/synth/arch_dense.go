@@ -134,6 +134,35 @@ func drawBitnet(d *drawing) {
 	d.scalePositions()
 }
 
+var commandR = family{
+	arch: "command-r",
+	named: []Shape{
+		{Name: "tiny-command-r", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 4e6, RopeDims: 32, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
+				c.LogitScale = 4
+			}},
+		{Name: "tiny-command-r-plus", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 75e6, RopeDims: 32, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
+				c.LogitScale = 2
+				c.HeadNorms = true
+			}},
+	},
+	small: []Shape{
+		{Name: "command-r", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 32, Tied: true, Tokens: Qwen2},
+		{Name: "command-r-plus", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 32, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.LogitScale = 3
+				c.HeadNorms = true
+			}},
+	},
+	random: func(d *drawing) {
+		norms := d.IntN(2) == 0
+		d.tune(func(c *model.Config) { c.HeadNorms = norms })
+		d.scalePositions()
+	},
+}
+
 var cohere2 = family{
 	arch: "cohere2", mixed: true,
 	named: []Shape{
@@ -165,6 +194,19 @@ var exaone = family{
 	},
 	small: []Shape{
 		{Name: "exaone", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tokens: Qwen2},
+	},
+	random: (*drawing).scalePositions,
+}
+
+var internlm2 = family{
+	arch: "internlm2", pairs: true,
+	named: []Shape{
+		{Name: "tiny-internlm2", Vocab: 420, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Tokens: SPM},
+	},
+	small: []Shape{
+		{Name: "internlm2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
 			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tokens: Qwen2},
 	},
 	random: (*drawing).scalePositions,

@@ -23,15 +23,21 @@ func folderPlan(plan []planned) (list []planned) {
 			}
 		case t.half == 1 && t.split > 0:
 			list = append(list, ofHeads(t, other(plan, t)))
-		case t.half == 2: // listed with the first half
+		case t.half > 1: // listed with the first half
 		case t.param && t.experts > 0:
 			list = append(list, parameter(t, other(plan, t)))
 		case t.mixed != nil:
-			x, both := *t, []*planned{t, other(plan, t)}
+			x := *t
+			var parts []*planned
+			for k := range plan {
+				if plan[k].hf == t.hf {
+					parts = append(parts, &plan[k])
+				}
+			}
 			x.rows = t.mixed.Rows
 			x.of = func(r int) (*planned, int) {
 				part, row := t.mixed.Place(r)
-				return both[part-1], row
+				return parts[part-1], row
 			}
 			list = append(list, x)
 		case t.half == 1:

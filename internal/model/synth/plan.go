@@ -177,7 +177,8 @@ func (s Shape) plan() []planned {
 		if t.experts > 0 {
 			t.rows *= t.experts
 		}
-		if !t.matrix || t.flat || part == "ssm_a" { // norms vary around their mean by a tenth
+		flat := t.flat || part == "ssm_a" || part == "attn_q_norm" || part == "attn_k_norm"
+		if !t.matrix || flat { // norms vary around their mean by a tenth
 			t.mean = mean[part]
 			t.mean = cmp.Or(t.mean, 1)
 			t.std = t.mean / 10

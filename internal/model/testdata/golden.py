@@ -68,21 +68,34 @@ def ling(folder, c):
     return work / "hf"
 
 
-def exaone(folder, c):
-    """Returns a folder of EXAONE 3's, which transformers has no class for, as one of Llama, which computes the same."""
+RENAMED = {
+    "exaone": {"transformer.wte": "model.embed_tokens", "transformer.ln_f": "model.norm", "transformer.h": "model.layers",
+               "attn.attention.out_proj": "self_attn.o_proj", "attn.attention": "self_attn", "ln_1": "input_layernorm",
+               "ln_2": "post_attention_layernorm", "c_fc_0": "gate_proj", "c_fc_1": "up_proj", "c_proj": "down_proj"},
+    "internlm2": {"tok_embeddings": "embed_tokens", "output.": "lm_head.", "attention_norm": "input_layernorm",
+                  "ffn_norm": "post_attention_layernorm", "attention.wo": "self_attn.o_proj",
+                  "feed_forward.w1": "mlp.gate_proj", "feed_forward.w3": "mlp.up_proj", "feed_forward.w2": "mlp.down_proj"},
+}
+
+
+def renamed(folder, c):
+    """Returns a folder of EXAONE 3 or InternLM 2, which transformers has no class for, as one of Llama, which computes the same."""
     work = pathlib.Path(tempfile.mkdtemp())
     shutil.copytree(folder, work / "hf")
-    names = {"transformer.wte": "model.embed_tokens", "transformer.ln_f": "model.norm", "transformer.h": "model.layers",
-             "attn.attention.out_proj": "self_attn.o_proj", "attn.attention": "self_attn", "ln_1": "input_layernorm",
-             "ln_2": "post_attention_layernorm", "c_fc_0": "gate_proj", "c_fc_1": "up_proj", "c_proj": "down_proj"}
+    heads, groups = c["num_attention_heads"], c["num_key_value_heads"]
     for file in (work / "hf").glob("*.safetensors"):
         tensors = {}
         for name, t in safetensors.torch.load_file(file).items():
-            for a, b in names.items():
+            for a, b in RENAMED[c["model_type"]].items():
                 name = name.replace(a, b)
+            if "wqkv" in name:  # by group: its queries, its key, its value
+                grouped = t.unflatten(0, (groups, heads // groups + 2, -1))
+                for part, x in zip("qkv", grouped.split([heads // groups, 1, 1], 1)):
+                    tensors[name.replace("attention.wqkv", f"self_attn.{part}_proj")] = x.flatten(0, 2).contiguous()
+                continue
             tensors[name] = t
         safetensors.torch.save_file(tensors, file, {"format": "pt"})
-    c.update(model_type="llama", architectures=["LlamaForCausalLM"], rms_norm_eps=c["layer_norm_epsilon"])
+    c.update(model_type="llama", architectures=["LlamaForCausalLM"], rms_norm_eps=c.get("layer_norm_epsilon") or c["rms_norm_eps"])
     json.dump(c, open(work / "hf/config.json", "w"))
     return work / "hf"
 
@@ -245,10 +258,10 @@ def main(name, seed, folder, file):
         folder = granite(folder, fields)
     if fields["model_type"] == "bailing_moe":
         folder = ling(folder, fields)
-    if fields["model_type"] == "exaone":
-        folder = exaone(folder, fields)
     if fields["model_type"] == "deepseek":
         folder = deepseek(folder, fields)
+    if fields["model_type"] in RENAMED:
+        folder = renamed(folder, fields)
     if fields["model_type"] in ("nanbeige", "PanguEmbedded"):
         folder = llama(folder, fields)
     if fields["model_type"] == "falcon_h1":
@@ -284,8 +297,10 @@ def main(name, seed, folder, file):
         made = convert(source, architecture, FIXES.get(arch, lambda c: None))
         same(made, own)
         found = keys(made, arch)
-    if arch == "mistral4":  # the converter drops these two, without which queries do not grow
-        found.update({n: v for n, v in keys(own, arch).items() if ".attention.temperature_" in n})
+    # what the converter drops: the numbers without which Mistral 4's queries do not grow, StarCoder2's window
+    dropped = {"mistral4": ".attention.temperature_", "starcoder2": ".attention.sliding_window"}
+    if arch in dropped:
+        found.update({n: v for n, v in keys(own, arch).items() if dropped[arch] in n})
     json.dump({
         "shape": name, "seed": int(seed), "context": config.max_position_embeddings, "prompt_ids": ids,
         "reference_logits": [round(x, 5) for x in logits[-1].tolist()], "log_probs": [round(x, 6) for x in chosen.tolist()],
