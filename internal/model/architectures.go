@@ -70,6 +70,7 @@ type architecture struct {
 	ownRope      bool // readFields and writeFields translate the rotation
 
 	rounded bool // inputs of a layer's products are rounded to eight bits, each row with one scale
+	narrow  bool // values may be narrower than keys
 
 	latent bool // latent attention: GGUF files have one key head, whose first dimensions are the values
 
@@ -118,7 +119,7 @@ func init() { // not an initialiser, since some look themselves up
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone, &exaone4, &internlm2, &internlm3, &hunyuan,
 		&ernie45, &ernie45moe, &bailing2, &afmoe,
 		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker, &dots1, &exaoneMoE, &hyV3, &maincoder, &pangu,
-		&commandR, &cohere2, &arcee, &jais2, &starcoder2, &phi2, &nemotron,
+		&commandR, &cohere2, &arcee, &jais2, &mimo2, &starcoder2, &phi2, &nemotron,
 		&deepseek, &deepseek2, &deepseek3, &glm4lite, &kimiLinear, &bitnet, &bitnetSiLU,
 		&minicpm, &apertus, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
 	}

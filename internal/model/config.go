@@ -48,6 +48,11 @@ type Config struct {
 	// where they differ; else 0.
 	LocalHeads, LocalKVHeads, LocalHeadDim int
 
+	// ValueDim is the width of a head's values where they may be narrower than keys; 0: HeadDim. ValueScale multiplies
+	// them; 0: nothing does.
+	ValueDim   int
+	ValueScale float64
+
 	HeadGates bool // gates of attention are one for each head, where the architecture leaves it open
 
 	// Sharing is how many of the last layers have no keys and values of their own: each reads

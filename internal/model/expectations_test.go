@@ -13,7 +13,7 @@ type expectations struct {
 	obeyedKeys string // keys that are obeyed here, but change nothing in most models
 	inertKeys  string // keys that change nothing here, in addition to those that never do
 	looseKeys  string // keys that are obeyed, but may change nothing
-	structural string // a key that tensors contradict
+	structural string // keys that tensors contradict
 
 	tensors string // tensors that change the logits if files have them
 	own     string // tensors of a layer here that most architectures lack
@@ -220,6 +220,13 @@ var unusual = map[string]expectations{
 		tensors:   untiedTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias blk.0.attn_gate.bias",
 		foreign:   rmsFields + "rope_theta partial_rotary_factor use_sliding_window",
 		queryBias: "attention_bias", outputBias: "attention_bias",
+	},
+	"mimo2": {
+		obeyedKeys: windowKeys + groupKeys + "attention.value_scale", looseKeys: "expert_weights_norm",
+		structural: "attention.sliding_window_pattern attention.value_length",
+		own:        "mlp.gate.weight", window: true, foreign: rmsFields + "use_sliding_window",
+		tensors:   untiedTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+		queryBias: "attention_bias",
 	},
 	"smallthinker": {
 		obeyedKeys: expertKeys + "expert_gating_func attention.sliding_window", looseKeys: "feed_forward_length",

@@ -202,7 +202,7 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 					refused = refused || slices.ContainsFunc(slices.Collect(maps.Keys(o)),
 						func(field string) bool { return strings.Contains(err.Error(), field) })
 				}
-				if (s.Arch == "gemma4" || s.Arch == "kimi-linear") && name == "layer_types" {
+				if slices.Contains([]string{"gemma4", "kimi-linear", "mimo2"}, s.Arch) && name == "layer_types" {
 					refused = err != nil // tensors of the kinds of layers have different sizes
 				}
 				if either && (same(got, err, base) || refused) {
@@ -274,7 +274,7 @@ func still(s synth.Shape) bool { return oneHalved(s) || s.Arch == "kimi-linear" 
 
 // commonShapes returns the small shapes whose folders have the fields that most folders have.
 func commonShapes() []synth.Shape {
-	others := []string{"gemma4", "kimi-linear", "laguna", "mellum", "mistral4"}
+	others := []string{"gemma4", "kimi-linear", "laguna", "mellum", "mimo2", "mistral4"}
 	return slices.DeleteFunc(synth.Small(), func(s synth.Shape) bool {
 		return slices.Contains(others, s.Arch) || oneHalved(s)
 	})

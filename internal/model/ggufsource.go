@@ -104,7 +104,7 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 		return c, err
 	}
 	c.HeadDim = k.int("attention.key_length", c.Hidden/max(c.Heads, 1))
-	if v := k.int("attention.value_length", c.HeadDim); v != c.HeadDim && !a.latent {
+	if v := k.int("attention.value_length", c.HeadDim); v != c.HeadDim && !a.latent && !a.narrow {
 		return c, fmt.Errorf("key %q is %d, but keys have %d: not supported",
 			k.name("attention.value_length"), v, c.HeadDim)
 	}
@@ -298,10 +298,19 @@ func (c *Config) readWindows(k *keys, a *architecture) error {
 		return nil
 	}
 	if list, ok := k.Bools(k.name(windowPattern)); ok {
-		if len(list) != c.Layers {
+		if len(list) != c.Layers && len(list) != c.Layers+c.Ahead {
 			return fmt.Errorf("key %q lists %d layers: want %d", k.name(windowPattern), len(list), c.Layers)
 		}
-		c.Windowed = list
+		c.Windowed = list[:c.Layers]
+		return nil
+	}
+	if list, ok := k.list(windowPattern); ok { // of numbers, as for MiMo-V2
+		if len(list) != c.Layers && len(list) != c.Layers+c.Ahead {
+			return fmt.Errorf("key %q lists %d layers: want %d", k.name(windowPattern), len(list), c.Layers)
+		}
+		for i := range c.Windowed {
+			c.Windowed[i] = list[i] != 0
+		}
 		return nil
 	}
 	every := architecture{window: k.int(windowPattern), leading: a.leading}

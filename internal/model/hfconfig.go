@@ -213,6 +213,19 @@ type hfConfig struct {
 	TopKMethod  string   `json:"topk_method"`
 	MLPTypes    []string `json:"mlp_layer_types"`
 
+	// Of MiMo-V2-Flash. Fields that begin with swa are those of layers with a window.
+	ValueScale    maybe    `json:"attention_value_scale"`
+	HybridPattern []int    `json:"hybrid_layer_pattern"` // 1: with a window
+	LocalKVHeads  int      `json:"swa_num_key_value_heads"`
+	LocalHeads    int      `json:"swa_num_attention_heads"`
+	LocalHeadDim  int      `json:"swa_head_dim"`
+	LocalValueDim int      `json:"swa_v_head_dim"`
+	WindowTheta   *float64 `json:"swa_rope_theta"`
+	WindowSinks   bool     `json:"add_swa_attention_sink_bias"`
+	WholeSinks    bool     `json:"add_full_attention_sink_bias"`
+	Sparse        any      `json:"moe_layer_freq"` // a list: 1 for layers with experts
+	OtherEps      float64  `json:"layernorm_epsilon"`
+
 	// Of Kimi Linear.
 	UsedPerToken  int              `json:"num_experts_per_token"`
 	Renormalize   *bool            `json:"moe_renormalize"`

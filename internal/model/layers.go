@@ -150,6 +150,10 @@ func (c *Config) validateLayers() error {
 		return fmt.Errorf("%d heads of layers with a window do not share %d key/value heads evenly", c.LocalHeads, c.KVHeads)
 	case c.LocalKVHeads < 0 || c.LocalKVHeads > c.Heads || c.LocalKVHeads > 0 && c.Heads%c.LocalKVHeads != 0:
 		return fmt.Errorf("%d heads do not share the %d key/value heads of layers with a window evenly", c.Heads, c.LocalKVHeads)
+	case c.ValueDim < 0 || c.ValueDim > c.HeadDim:
+		return fmt.Errorf("a head's values have %d dimensions: want at most the %d of its key", c.ValueDim, c.HeadDim)
+	case c.ValueScale != 0 && !positive(c.ValueScale):
+		return fmt.Errorf("scale of values is %g: want a positive number", c.ValueScale)
 	case c.PerLayer < 0 || c.PerLayer > maxWidth || int64(c.PerLayer)*int64(c.Layers) > math.MaxInt32:
 		return fmt.Errorf("width of a token's part for each layer is %d: want 0 to %d", c.PerLayer, maxWidth)
 	case c.ExpertFFN < 0 || c.ExpertFFN > maxWidth || c.SharedFFN < 0 || c.SharedFFN > maxWidth:

@@ -408,7 +408,9 @@ func (b *builder) projections(i int, name func(part string) string) []nn.Linear 
 		key := b.linear(name("attn_k"), keys, c.Hidden)
 		list = append(list, key, key)
 	default:
-		list = append(list, b.linear(name("attn_k"), keys, c.Hidden), b.linear(name("attn_v"), keys, c.Hidden))
+		list = append(list, b.linear(name("attn_k"), keys, c.Hidden),
+			b.linear(name("attn_v"), c.size(b.part(i, "attn_v").out, i), c.Hidden))
+		list[2].Scale = unless1(c.ValueScale)
 	}
 	if p := b.part(i, "attn_gate"); p != nil {
 		list = append(list, b.linear(name("attn_gate"), c.size(p.out, i), c.Hidden))
@@ -523,8 +525,11 @@ func (b *builder) attention(i int) nn.Attention {
 	if b.arch.normedValues {
 		a.VNorm = &nn.Norm{Weight: slices.Repeat([]float32{1}, a.Dim), Eps: c.NormEps}
 	}
-	if b.arch.has("attn_sinks") {
-		a.Sinks = b.vector(fmt.Sprintf("blk.%d.attn_sinks.weight", i), c.Heads)
+	if b.part(i, "attn_sinks") != nil {
+		a.Sinks = b.vector(fmt.Sprintf("blk.%d.attn_sinks.weight", i), a.Heads)
+	}
+	if c.ValueDim != a.Dim {
+		a.ValueDim = c.ValueDim
 	}
 	if c.windowed(i) {
 		a.Window = c.Window

@@ -12,8 +12,10 @@ const (
 	vocab
 	hidden
 	hidden2
-	queries  // of all heads
-	keyHeads // keys, or values, of all heads
+	queries       // of all heads
+	keyHeads      // keys, or values, of all heads
+	narrowQueries // as wide as values of all heads
+	narrowKeys    // values of all heads, if they may be narrower than keys
 	qkv
 	inner // the width of the MLP
 	inner2
@@ -74,6 +76,10 @@ func (c *Config) size(d dim, layer int) int {
 		return q
 	case keyHeads:
 		return kv
+	case narrowQueries:
+		return c.heads(layer) * cmp.Or(c.ValueDim, width)
+	case narrowKeys:
+		return c.kvHeads(layer) * cmp.Or(c.ValueDim, width)
 	case qkv:
 		return q + 2*kv
 	case inner:

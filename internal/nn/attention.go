@@ -26,6 +26,7 @@ type Attention struct {
 	Gated bool
 	// the gates, of a head or of each of its dimensions, are softplus of their product (Laguna)
 	SoftplusGates bool
+	ValueDim      int // the width of a head's values, narrower than Dim (MiMo-V2); 0: Dim
 	// values are the first Latent dimensions of the key, and the others are rotated: rows have only
 	// queries and keys; 0: values are separate
 	Latent int

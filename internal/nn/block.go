@@ -234,6 +234,10 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 		e.latentAttention(b, layer, f, src, out, m)
 		return
 	}
+	if b.Attn.ValueDim > 0 {
+		e.narrowAttention(b, layer, f, src, out, m)
+		return
+	}
 	if b.Attn.Gated {
 		e.gatedAttention(b, layer, f, src, out, m)
 		return

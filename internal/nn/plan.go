@@ -35,6 +35,7 @@ type plan struct {
 	mambas     slots[mambaJob]
 	kimiDeltas slots[kimiDeltaJob]
 	queries    slots[queriesJob]
+	widths     slots[widthJob]
 	sigmoids   slots[sigmoidJob]
 	latents    slots[latentJob]
 	heads      slots[headJob]
@@ -98,6 +99,7 @@ func (p *plan) take() []par.Phase {
 	p.mambas.used = 0
 	p.kimiDeltas.used = 0
 	p.queries.used = 0
+	p.widths.used = 0
 	p.sigmoids.used = 0
 	p.latents.used, p.heads.used = 0, 0
 	p.rowGates.used = 0

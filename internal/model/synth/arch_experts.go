@@ -218,6 +218,59 @@ func sharedToo(experts, used int) func(c *model.Config) {
 	}
 }
 
+var mimo2 = family{
+	arch: "mimo2", mixed: true,
+	named: []Shape{
+		{Name: "tiny-mimo2", Vocab: 416, Hidden: 160, Layers: 5, Heads: 8, KVHeads: 2, HeadDim: 48, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 5e6, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.SetWindow(70)
+				c.Windowed = []bool{false, true, true, false, true}
+				mimoExperts(c, 24)
+			}},
+	},
+	small: []Shape{
+		{Name: "mimo2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tokens: Qwen2, Tune: func(c *model.Config) {
+				windowFirst(c)
+				mimoExperts(c, 24)
+			}},
+	},
+	random: func(d *drawing) {
+		d.rotatePart()
+		d.groups()
+		d.s.Heads, d.s.Tied = 2*d.s.Heads, false
+		size, values := 1+d.skewed(90, 900), 1+d.IntN(d.s.HeadDim)
+		windowed := make([]bool, d.s.Layers)
+		for i := range windowed {
+			windowed[i] = d.IntN(2) == 0
+		}
+		if d.unit > 1 {
+			values = d.s.HeadDim
+		}
+		alike := d.IntN(2) == 0
+		d.tune(func(c *model.Config) {
+			c.SetWindow(size)
+			c.Windowed = windowed
+			c.ValueDim, c.ValueScale = values, 0.5
+			c.Rule.Sigmoid = true
+			c.SharedFFN, c.HeadNorms = 0, false
+			c.LocalKVHeads = 0
+			if !alike {
+				c.LocalKVHeads = 2 * c.KVHeads
+			}
+		})
+	},
+}
+
+// mimoExperts gives a model MiMo-V2's experts and heads.
+func mimoExperts(c *model.Config, values int) {
+	c.Experts, c.Used = 8, 3
+	c.ExpertFFN, c.Dense = 64, 1
+	c.Rule.Sigmoid, c.Rule.Norm = true, true
+	c.LocalKVHeads = 2 * c.KVHeads
+	c.ValueDim, c.ValueScale = values, 0.707
+}
+
 var laguna = family{
 	arch: "laguna", mixed: true,
 	named: []Shape{

@@ -200,7 +200,8 @@ def steady(model, rng, vocabulary):
             return ids
 
 
-FIXES = {"arcee": arcee, "cohere2": lambda c: c.update(rotary_pct=1.0), "hunyuan-dense": hunyuan}
+FIXES = {"arcee": arcee, "cohere2": lambda c: c.update(rotary_pct=1.0), "hunyuan-dense": hunyuan,
+         "mimo2": lambda c: c.pop("rope_parameters")}
 
 
 def convert(folder, architecture, fix):
@@ -216,6 +217,7 @@ def convert(folder, architecture, fix):
     else:
         kind = get_model_class(architecture)
     kind.set_vocab = lambda self: None
+    kind._n_nextn = 0  # MiMo-V2's converter writes that there are three
     kind.no_mtp = True
     kind(work / "hf", gguf.LlamaFileType.ALL_F32, work / "m.gguf").write()
     return gguf.GGUFReader(str(work / "m.gguf"))
