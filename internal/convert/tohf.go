@@ -270,7 +270,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Path, err)
 		}
-		if e.Param && e.Experts > 0 && ending == ".weight" && (t.Type != tensor.MXFP4 || o.Type != Keep) {
+		if e.Param && e.Experts > 0 && ending == ".weight" && (t.Type != tensor.MXFP4 || o.Type != Keep || e.Sides) {
 			x, err := newTransposed(e, t, others)
 			if err != nil {
 				return fmt.Errorf("%s: %w", f.Path, err)

@@ -11,7 +11,7 @@ import (
 )
 
 // transposed is experts' matrices as in a folder, where rows are inputs. If two halves share a matrix,
-// their outputs alternate.
+// their outputs alternate, or lie side by side.
 type transposed struct {
 	tensor.Tensor // the folder's
 	part          model.Part
@@ -42,8 +42,12 @@ func (x *transposed) write(s *stream, w io.Writer) error {
 			if err := t.DequantizeRows(half, expert*rows, (expert+1)*rows); err != nil {
 				return err
 			}
+			first, step := k, n
+			if x.part.Sides {
+				first, step = k*rows, 1
+			}
 			for i, v := range half {
-				all[i%cols*rows*n+i/cols*n+k] = v
+				all[i%cols*rows*n+first+i/cols*step] = v
 			}
 		}
 		t, err := tensor.FromFloat32s(x.Name, tensor.F32, []int{cols, rows * n}, all)

@@ -50,6 +50,7 @@ type architecture struct {
 	// layer has none. 0: files have no windows. 1: all layers have one.
 	window        int
 	leading       bool // the first layer of each group has none, instead of the last
+	chunks        bool // windows are chunks, and readFields reads them. Layers without one have queries that grow (Llama 4)
 	attentionOnly bool // layer_types in folders names kinds of layers; only attention is supported
 
 	// experts is the field of config.json with the number of experts per layer, or "" if there are none.
@@ -119,7 +120,7 @@ func init() { // not an initialiser, since some look themselves up
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone, &exaone4, &internlm2, &internlm3, &hunyuan,
 		&ernie45, &ernie45moe, &bailing2, &afmoe,
 		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker, &dots1, &exaoneMoE, &hyV3, &maincoder, &pangu,
-		&commandR, &cohere2, &arcee, &jais2, &mimo2, &starcoder2, &phi2, &nemotron,
+		&llama4, &commandR, &cohere2, &arcee, &jais2, &mimo2, &starcoder2, &phi2, &nemotron,
 		&deepseek, &deepseek2, &deepseek3, &glm4lite, &kimiLinear, &bitnet, &bitnetSiLU,
 		&minicpm, &apertus, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
 	}

@@ -33,6 +33,7 @@ type Config struct {
 	ExpertFFN int  // width of an expert, if some layers have MLPs; else 0
 	SharedFFN int  // total width of the experts that all rows use; 0: none
 	Dense     int  // how many of the first layers have an MLP in place of experts
+	Every     int  // every Every-th layer has experts, the others an MLP; 0: Dense says it
 	HeadNorms bool // queries and keys have norms, if the architecture leaves it open
 	Rule      nn.Rule
 

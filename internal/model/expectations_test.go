@@ -213,6 +213,13 @@ var unusual = map[string]expectations{
 		tensors:   topTensors + routerBiases + " blk.0.ffn_up_shexp.bias",
 		queryBias: "attention_bias", outputBias: "attention_bias",
 	},
+	"llama4": {
+		looseKeys:  "attention.temperature_scale attention.temperature_length", // of every fourth layer's queries
+		obeyedKeys: expertKeys + "attention.sliding_window interleave_moe_layer_step",
+		tensors:    topTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+		foreign:    rmsFields + "use_sliding_window",
+		queryBias:  "attention_bias", outputBias: "attention_bias",
+	},
 	"laguna": {
 		obeyedKeys: groupKeys + windowKeys + "expert_shared_feed_forward_length leading_dense_block_count",
 		looseKeys:  "expert_weights_norm", // true, as folders have it

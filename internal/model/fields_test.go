@@ -274,7 +274,7 @@ func still(s synth.Shape) bool { return oneHalved(s) || s.Arch == "kimi-linear" 
 
 // commonShapes returns the small shapes whose folders have the fields that most folders have.
 func commonShapes() []synth.Shape {
-	others := []string{"gemma4", "kimi-linear", "laguna", "mellum", "mimo2", "mistral4"}
+	others := []string{"gemma4", "kimi-linear", "laguna", "llama4", "mellum", "mimo2", "mistral4"}
 	return slices.DeleteFunc(synth.Small(), func(s synth.Shape) bool {
 		return slices.Contains(others, s.Arch) || oneHalved(s)
 	})
@@ -655,6 +655,42 @@ func TestGemma3nFields(t *testing.T) {
 	}
 	if !sameBits(logits(short.dir), logits(whole.dir)) {
 		t.Error("the rows that a table lacks are not zeros")
+	}
+}
+
+// So does every field of Llama 4, and what transformers has as a default may be missing.
+func TestLlama4Fields(t *testing.T) {
+	small := synth.Small()
+	f := keyFolder(t, small[slices.IndexFunc(small, func(s synth.Shape) bool { return s.Arch == "llama4" })])
+	base, err := f.logits(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range map[string]any{
+		"attention_chunk_size": 5, "intermediate_size_mlp": 64, "interleave_moe_layer_step": 1, "moe_layers": []int{0},
+		"no_rope_layers": []int{1, 0}, "layer_types": []string{"chunked_attention", "full_attention"},
+		"use_qk_norm": false, "num_experts_per_tok": 1, "hidden_act": "gelu",
+	} {
+		if got, err := f.logits(object{name: v}); err == nil && sameBits(got, base) {
+			t.Errorf("%s = %v changes nothing", name, v)
+		}
+	}
+	nope := object{"no_rope_layers": []int{1, 0}, "layer_types": nil}
+	other, err := f.logits(nope)
+	if err != nil || sameBits(other, base) {
+		t.Errorf("%v: %v", nope, err)
+	}
+	for name, v := range map[string]any{"attn_temperature_tuning": false, "attn_scale": 0.5, "floor_scale": 5} {
+		change := maps.Clone(nope)
+		change[name] = v
+		if got, err := f.logits(change); err != nil || sameBits(got, other) {
+			t.Errorf("%s = %v changes nothing: %v", name, v, err)
+		}
+	}
+	same := object{"no_rope_layers": []int{}, "layer_types": nil, "moe_layers": []int{1}, "interleave_moe_layer_step": gone{},
+		"use_qk_norm": gone{}, "attn_temperature_tuning": 4, "attn_scale": gone{}}
+	if got, err := f.logits(same); err != nil || !sameBits(got, base) {
+		t.Errorf("%v: %v", same, err)
 	}
 }
 

@@ -52,7 +52,7 @@ func (p *Part) fromParam(f *safetensors.File, ending string) (t tensor.Tensor, n
 	name := p.InFolder(ending)
 	_, ok := f.Tensor(name)
 	switch {
-	case !ok && p.Experts > 0 && ending == ".weight":
+	case !ok && p.Experts > 0 && ending == ".weight" && !p.Sides:
 		t, names, err = p.fromMXFP4(f, name)
 		return t, names, err
 	case !ok:
@@ -119,19 +119,25 @@ func (p *Part) transposed(f *safetensors.File, name string) (tensor.Tensor, erro
 	x := tensor.Tensor{Name: name, Type: t.Type, Shape: []int{p.Experts, p.Rows, p.Cols}}
 	size := t.RowBytes()
 	row := x.RowBytes()
-	step := p.halves()
+	step, half := p.halves(), max(p.Half-1, 0)
+	skip := 0
+	all := p.Rows * step // outputs
+	if p.Sides {
+		skip = half * p.Rows
+		step, half = 1, 0
+	}
 	x.Reader = func(dst []byte, r0, r1 int) error {
 		for r0 < r1 {
 			expert, at := r0/p.Rows, r0%p.Rows
 			n := min(p.Rows-at, r1-r0)
 			outputs := make([]byte, n*step*size)
 			for i := range p.Cols {
-				from := ((expert*p.Cols+i)*p.Rows + at) * step
+				from := (expert*p.Cols+i)*all + skip + at*step
 				if err := t.ReadRows(outputs, from, from+n*step); err != nil {
 					return err
 				}
 				for k := range n {
-					copy(dst[k*row+i*size:][:size], outputs[(k*step+max(p.Half-1, 0))*size:])
+					copy(dst[k*row+i*size:][:size], outputs[(k*step+half)*size:])
 				}
 			}
 			dst, r0 = dst[n*row:], r0+n

@@ -183,6 +183,15 @@ type hfConfig struct {
 	HeadsPerLayer []int   `json:"num_attention_heads_per_layer"`
 	MoEScale      float64 `json:"moe_routed_scaling_factor"`
 
+	// Of Llama 4.
+	ChunkSize maybe   `json:"attention_chunk_size"`
+	DenseFFN  int     `json:"intermediate_size_mlp"`
+	Every     int     `json:"interleave_moe_layer_step"`
+	MoELayers []int   `json:"moe_layers"`
+	Tuning    any     `json:"attn_temperature_tuning"`
+	TuneScale float64 `json:"attn_scale"`
+	TuneFloor int     `json:"floor_scale"`
+
 	// Of SmallThinker.
 	PrimaryExperts int   `json:"moe_num_primary_experts"`
 	PrimaryUsed    int   `json:"moe_num_active_primary_experts"`
@@ -550,7 +559,7 @@ func (h *hfConfig) windows(a *architecture, c *Config) error {
 		}
 		return nil
 	}
-	if a.hybrid && a.kind == "" { // readFields reads its windows
+	if a.chunks || a.hybrid && a.kind == "" { // readFields reads its windows
 		return nil
 	}
 	if a.hybrid {

@@ -107,7 +107,7 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 	structural := strings.Fields(`embedding_length block_count feed_forward_length attention.head_count
 		attention.head_count_kv attention.key_length expert_count expert_feed_forward_length
 		embedding_length_per_layer_input expert_shared_count expert_shared_feed_forward_length ssm.conv_kernel
-		moe_latent_size altup.num_inputs
+		moe_latent_size altup.num_inputs interleave_moe_layer_step
 		attention.kv_lora_rank attention.q_lora_rank attention.value_length_mla attention.key_length_mla`)
 	values := map[string][]any{
 		"context_length": {uint32(33)}, "attention.causal": {false},

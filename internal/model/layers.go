@@ -86,7 +86,7 @@ func (c *Config) expertFFN() int {
 // uneven reports whether layers differ in more than windows and rotation.
 func (c *Config) uneven() bool {
 	return c.LocalHeadDim > 0 || c.LocalHeads > 0 || c.LocalKVHeads > 0 || c.Sharing > 0 || c.PerLayer > 0 ||
-		c.Dense > 0 || c.ExpertFFN > 0 || c.SharedFFN > 0 || c.KeyValues || c.Bare != nil || c.Loops > 1
+		c.Dense > 0 || c.Every > 0 || c.ExpertFFN > 0 || c.SharedFFN > 0 || c.KeyValues || c.Bare != nil || c.Loops > 1
 }
 
 // sources returns the layer whose keys and values each layer reads; nil: its own.
@@ -160,6 +160,8 @@ func (c *Config) validateLayers() error {
 		return fmt.Errorf("widths of experts are %d and %d: want 0 to %d", c.ExpertFFN, c.SharedFFN, maxWidth)
 	case c.Narrow < 0 || c.Narrow > maxWidth:
 		return fmt.Errorf("width of the experts' input is %d: want 0 to %d", c.Narrow, maxWidth)
+	case c.Every < 0 || c.Every > c.Layers:
+		return fmt.Errorf("experts in every %d-th layer: want 1 to %d", c.Every, c.Layers)
 	case c.Dense < 0 || c.Dense > c.Layers:
 		return fmt.Errorf("%d layers before those with experts: want 0 to %d", c.Dense, c.Layers)
 	case c.Sharing < 0 || c.Sharing >= c.Layers:

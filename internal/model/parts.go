@@ -24,6 +24,7 @@ type part struct {
 	each    bool   // one for each expert. A * in the folder's name is an expert's number
 	streams bool   // one for each residual stream but the first, in the way of each
 	short   bool   // folders may lack the last rows, which are 0 then
+	sides   bool   // with param: the halves lie side by side instead of taking turns
 	param   bool   // belongs to no module in folders: see folderparam.go
 	bare    bool   // the folder's name has no ending
 	ending  string // of GGUF's name, if it is not .weight
@@ -97,6 +98,7 @@ type Part struct {
 	// Param: in transformers it is a parameter of no module. Its name in folders has no ending
 	// (InFolder), experts' matrices are transposed, and rows of the two halves alternate.
 	Param bool
+	Sides bool // except that the halves lie side by side
 
 	// Experts is how many matrices of Rows × Cols follow one another in a GGUF file's tensor; 0:
 	// one, which belongs to no expert. A * in Folder is an expert's number.
@@ -176,7 +178,7 @@ func (c *Config) hasPart(p part, layer int) bool { return p.when == nil || p.whe
 func (c *Config) part(a *architecture, p part, layer int, prefix, folder string) Part {
 	x := Part{Name: prefix + p.name, Folder: folder + p.folder, Rows: c.size(p.out, layer), Cols: c.size(p.in, layer),
 		Half: p.half, Param: p.param, Ending: p.weightEnding(), Bare: p.bare, Conv: p.conv, Row: p.row, Flat: p.flat,
-		Decay: p.decay, Short: p.short, Optional: c.Spare(prefix + p.name + ".")}
+		Decay: p.decay, Short: p.short, Sides: p.sides, Optional: c.Spare(prefix + p.name + ".")}
 	if p.apart != "" {
 		x.Apart = folder + p.apart
 	}
@@ -344,6 +346,10 @@ func (b *builder) block(i int) nn.Block {
 		block.Attn.KNorm = norm("attn_k_norm")
 	}
 	block.AttnInner = norm("attn_sub_norm")
+	if a.chunks && c.HeadNorms && block.Attn.Rope != nil {
+		unit := &nn.Norm{Weight: slices.Repeat([]float32{1}, c.HeadDim), Eps: c.NormEps}
+		block.Attn.QNorm, block.Attn.KNorm = unit, unit
+	}
 
 	switch {
 	case c.bare(i):
@@ -539,6 +545,8 @@ func (b *builder) attention(i int) nn.Attention {
 	}
 	if i < len(c.NoRope) && c.NoRope[i] {
 		a.Rope = nil
+	} else if b.arch.chunks {
+		a.Chunks, a.Temper = a.Window > 0, nn.Temper{}
 	}
 	return a
 }

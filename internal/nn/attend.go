@@ -169,7 +169,7 @@ func (j *attendJob) appendPieces(pieces *[]attendPiece, p attendPiece, least, at
 	g := &j.f.segs[p.seg]
 	lo, hi := g.Slots(), 0
 	for _, r := range j.f.rows[at+p.from : at+p.to] {
-		lo = min(lo, g.firstSeen(r, j.a.Window)/rangeRows())
+		lo = min(lo, g.firstSeen(r, j.a)/rangeRows())
 		hi = max(hi, (g.end(r)+rangeRows()-1)/rangeRows())
 	}
 	hi = max(hi, lo+1) // even for a row that sees nothing

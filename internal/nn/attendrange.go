@@ -9,7 +9,7 @@ import (
 
 // sees returns the positions [from, to) of the current range that a row sees. There are none if from ≥ to.
 func (t *attendTask) sees(r forestRow) (from, to int) {
-	return max(t.at, t.g.firstSeen(r, t.a.Window)), min(t.at+rangeRows(), t.g.end(r))
+	return max(t.at, t.g.firstSeen(r, t.a)), min(t.at+rangeRows(), t.g.end(r))
 }
 
 // attendRange attends to the positions of range r.

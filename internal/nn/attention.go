@@ -20,6 +20,7 @@ type Attention struct {
 	Scale  float32 // of scores; 0: 1/√Dim
 	Cap    float32 // a scaled score s becomes Cap·tanh(s/Cap) (Gemma 2); 0: none
 	Window int     // the number of positions a row sees, including its own; 0: all before it
+	Chunks bool    // a row sees only positions of its own chunk, which are Window long (Llama 4)
 	Temper Temper  // of queries
 	// the results of a head are multiplied by σ of gates, which have their own product (Trinity),
 	// or follow each head's queries in the product of the queries (Qwen 3.5)
@@ -33,11 +34,11 @@ type Attention struct {
 	Sinks  []float32 // for each head: an extra score that shares every row's weights (gpt-oss); nil: none
 }
 
-// Temper scales queries by their position p: by 1 + Scale·ln(1 + ⌊p/Length⌋) (Llama 4, Ministral
-// 3). The zero value leaves them unchanged.
+// Temper scales queries by their position p: by 1 + Scale·ln(1 + ⌊(p + First)/Length⌋) (Llama 4,
+// whose positions begin with 1 here, and Ministral 3). The zero value leaves them unchanged.
 type Temper struct {
-	Scale  float32
-	Length int
+	Scale         float32
+	Length, First int
 }
 
 // at returns the factor at a position.
@@ -45,7 +46,7 @@ func (t Temper) at(position int) float32 {
 	if t.Scale == 0 {
 		return 1
 	}
-	return 1 + float32(t.Scale*simd.Log(float32(1+position/t.Length)))
+	return 1 + float32(t.Scale*simd.Log(float32(1+(position+t.First)/t.Length)))
 }
 
 // scale is the factor of the scores.

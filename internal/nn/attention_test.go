@@ -41,6 +41,9 @@ func reference(a *Attention, rows [][]float32, kv KVType) []float32 {
 	if a.Window > 0 {
 		first = max(0, n-a.Window)
 	}
+	if a.Chunks {
+		first = (n - 1) / a.Window * a.Window
+	}
 	rotated := func(row []float32, head, pos int) []float64 {
 		x := append([]float32(nil), row[head*d:(head+1)*d]...)
 		if a.Rope != nil {
@@ -49,7 +52,7 @@ func reference(a *Attention, rows [][]float32, kv KVType) []float32 {
 		}
 		if head < a.Heads && a.Temper.Scale != 0 {
 			for i := range x {
-				x[i] *= 1 + a.Temper.Scale*float32(math.Log(float64(1+pos/a.Temper.Length)))
+				x[i] *= 1 + a.Temper.Scale*float32(math.Log(float64(1+(pos+a.Temper.First)/a.Temper.Length)))
 			}
 		}
 		return wide(held(kv, x))
@@ -110,6 +113,7 @@ func drawParts(t *rapid.T, a *Attention) {
 	if rapid.Bool().Draw(t, "window") {
 		// a short window excludes ancestors in a tree
 		a.Window = rapid.OneOf(rapid.IntRange(1, 4), rapid.IntRange(1, 90)).Draw(t, "width")
+		a.Chunks = rapid.Bool().Draw(t, "chunks")
 	}
 	if rapid.IntRange(0, 2).Draw(t, "cap") == 0 {
 		a.Cap = 2
@@ -118,7 +122,7 @@ func drawParts(t *rapid.T, a *Attention) {
 		a.Scale = 0.4
 	}
 	if rapid.IntRange(0, 3).Draw(t, "temper") == 0 {
-		a.Temper = Temper{Scale: 0.2, Length: 7}
+		a.Temper = Temper{Scale: 0.2, Length: 7, First: rapid.IntRange(0, 1).Draw(t, "first")}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "sinks") == 0 {
 		a.Sinks = make([]float32, a.Heads)

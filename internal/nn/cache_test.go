@@ -240,7 +240,7 @@ func TestReadBytesAreOfThePagesSeen(t *testing.T) {
 		rows := 0
 		for _, w := range mem.Windows {
 			for page := range pagesFor(committed) {
-				if g.sees(&f, row, page, g.firstSeen(row, w), g.end(row)) != 0 {
+				if g.sees(&f, row, page, g.firstSeen(row, &Attention{Window: w}), g.end(row)) != 0 {
 					rows += min(PageRows, committed-page*PageRows)
 				}
 			}

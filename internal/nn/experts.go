@@ -33,6 +33,7 @@ type Rule struct {
 	All     bool // weights are a softmax over all experts (OLMoE), else over the row's own
 	Sigmoid bool // weights are σ of the scores instead of a softmax
 	Norm    bool // weights are divided by their sum
+	Inputs  bool // weights multiply the experts' inputs instead of their results (Llama 4)
 
 	Bias  []float32 // added to the weights only when choosing experts; nil: none
 	Scale float32   // multiplies weights; 0: 1
@@ -89,6 +90,9 @@ func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
 		src, sum = Source{X: narrow}, Proj{Dst: e.Mat(&m.narrowSum, x.Rows, width)}
 	}
 	src.Copies = r.place
+	if h.Rule.Inputs {
+		src.Factors = r.weights
+	}
 	pairs, inner := len(r.place), h.MLPs[0].Up.W.Out()
 	up, results := e.Mat(&m.expertUp, pairs, inner), e.Mat(&m.results, pairs, sum.Dst.Cols)
 	made := Source{X: up, Act: h.MLPs[0].act()}
@@ -223,7 +227,11 @@ func (j *mixJob) Do(_, i int) {
 	r, sum := j.r, j.out.Dst.Row(i)
 	clear(sum)
 	for t := i * r.of.Used; t < (i+1)*r.of.Used; t++ {
-		simd.Axpy(sum, r.weights[t], j.results.Row(int(r.place[t])))
+		weight := r.weights[t]
+		if r.of.Rule.Inputs {
+			weight = 1
+		}
+		simd.Axpy(sum, weight, j.results.Row(int(r.place[t])))
 	}
 	if r.of.Scale != 0 {
 		simd.Scale(sum, r.of.Scale)

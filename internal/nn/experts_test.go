@@ -20,7 +20,8 @@ func randomExperts(t *rapid.T, r *rand.Rand, typ gemm.Type) (b Block, hidden int
 	ffn := 32 * rapid.IntRange(1, 3).Draw(t, "ffn")
 	bias := rapid.Bool().Draw(t, "bias")
 	linear := func(out, in int) Linear { return *randomHead(r, typ, out, in, bias) }
-	x := &Experts{MLPs: make([]MLP, rapid.IntRange(1, 9).Draw(t, "experts")), Rule: Rule{All: rapid.Bool().Draw(t, "all")},
+	x := &Experts{MLPs: make([]MLP, rapid.IntRange(1, 9).Draw(t, "experts")),
+		Rule:  Rule{All: rapid.Bool().Draw(t, "all"), Inputs: rapid.Bool().Draw(t, "inputs")},
 		Scale: rapid.SampledFrom([]float32{0, 0.3}).Draw(t, "scale")}
 	x.Used = rapid.IntRange(1, len(x.MLPs)).Draw(t, "used")
 	x.Router = *randomHead(r, gemm.F32, len(x.MLPs), hidden, bias)
@@ -76,6 +77,13 @@ func rowByExperts(e *Exec, b *Block, x Mat) []int {
 			t = expert
 		}
 		m := &h.MLPs[expert]
+		src, weight := src, weights[t]
+		if h.Rule.Inputs {
+			scaled := NewMat(1, width)
+			copy(scaled.Data, src.Row(0, make([]float32, width)))
+			simd.Scale(scaled.Data, weight)
+			src, weight = Source{X: scaled}, 1
+		}
 		gate := NewMat(1, m.Up.W.Out())
 		up := NewMat(1, m.Up.W.Out())
 		y := NewMat(1, width)
@@ -86,7 +94,7 @@ func rowByExperts(e *Exec, b *Block, x Mat) []int {
 			made = Source{X: gate, Act: m.act(), Up: up}
 		}
 		e.Linear(made, Proj{Linear: &m.Down, Dst: y})
-		simd.Axpy(sum.Row(0), weights[t], y.Row(0))
+		simd.Axpy(sum.Row(0), weight, y.Row(0))
 	}
 	if h.Scale != 0 {
 		simd.Scale(sum.Row(0), h.Scale)

@@ -34,11 +34,14 @@ func (s *Segment) Slots() int {
 
 // firstSeen returns the number of positions before those that a row sees with a window, 0 for none.
 // A window ends at the row's own position; a row of a block that looks both ways sees more.
-func (s *Segment) firstSeen(r forestRow, window int) int {
-	if window == 0 {
+func (s *Segment) firstSeen(r forestRow, a *Attention) int {
+	if a.Window == 0 {
 		return 0
 	}
-	first := s.Base + r.depth + 1 - window
+	first := s.Base + r.depth + 1 - a.Window
+	if a.Chunks {
+		first = (s.Base + r.depth) / a.Window * a.Window
+	}
 	if s.readers { // their own position has no row
 		first = min(first, s.Base-1)
 	}

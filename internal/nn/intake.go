@@ -43,6 +43,9 @@ type Source struct {
 	// then k for row 1. nil: row i becomes row i. It excludes a Recorder and At.
 	Copies []int32
 
+	// Factors multiply the copies; nil: 1.
+	Factors []float32
+
 	// With is a second matrix whose columns follow X's, normalised by its own norm if WithNorm is
 	// set. It excludes Act.
 	With     Mat
@@ -297,7 +300,7 @@ func (n *Intake) begin(e *Exec, src Source, uses [inputTypes]bool, kept Mat) {
 	n.uses = uses
 	n.kept = kept
 	n.made++
-	e.grow(scratchSizes{row: src.Cols()})
+	e.grow(scratchSizes{row: src.Cols() * (1 + min(len(src.Factors), 1))})
 }
 
 // Input returns the rows in the form that matrices of a type read.
@@ -336,6 +339,15 @@ func (r *intakeRows) set(n *Intake, worker, i int) {
 		return
 	}
 	rows := n.src.copies(i)
+	if n.src.Factors != nil {
+		scaled := n.e.scratch[worker].row[len(x):][:len(x)]
+		for k, row := range rows {
+			copy(scaled, x)
+			simd.Scale(scaled, n.src.Factors[i*len(rows)+k])
+			r.inputs.set(&n.uses, &n.src, int(row), scaled)
+		}
+		return
+	}
 	r.inputs.set(&n.uses, &n.src, int(rows[0]), x)
 	r.inputs.copy(&n.uses, rows)
 }

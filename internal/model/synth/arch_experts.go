@@ -414,3 +414,44 @@ var exaoneMoE = family{
 		d.tune(func(c *model.Config) { c.HeadNorms = false })
 	},
 }
+
+var llama4 = family{
+	arch: "llama4", mixed: true,
+	named: []Shape{
+		{Name: "tiny-llama4", Vocab: 416, Hidden: 160, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 5e5, RopeDims: 32, Tokens: Llama3,
+			Llama3: &Llama3Rope{Factor: 8, Low: 1, High: 4, Original: 128}, Tune: func(c *model.Config) {
+				tuneLlama4(c, 2, 24)
+				c.Temper.Length = 30
+			}},
+	},
+	small: []Shape{
+		{Name: "llama4", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+			Context: 64, NormEps: 1e-5, RopeBase: 5e5, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
+				tuneLlama4(c, 2, 4)
+				c.ExpertFFN, c.SharedFFN = 40, 40
+				c.Temper.Length = 3
+			}},
+	},
+	random: func(d *drawing) {
+		d.experts()
+		every, chunk := 1+d.IntN(d.s.Layers), 1+d.skewed(90, 900)
+		length, width := 1+d.IntN(90), d.width(90)
+		norms := d.IntN(2) == 0
+		d.tune(func(c *model.Config) {
+			experts, used := c.Experts, c.Used
+			tuneLlama4(c, every, chunk)
+			c.Experts, c.Used = experts, used
+			c.ExpertFFN, c.SharedFFN = width, width
+			c.Temper.Length = length
+			c.HeadNorms = norms || c.Experts != 128
+		})
+	},
+}
+
+func tuneLlama4(c *model.Config, every, chunk int) {
+	c.Experts, c.Used = 5, 2
+	c.ExpertFFN, c.SharedFFN = 64, 64
+	c.Every = every
+	c.SetWindow(chunk)
+}

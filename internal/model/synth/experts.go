@@ -79,6 +79,10 @@ func parameter(t, second *planned) planned {
 		return x
 	}
 	x.rows, x.cols = t.experts*t.cols, n*rows
+	if t.sides {
+		x.cell = func(r, c int) (*planned, int, int) { return halves[c/rows], r/t.cols*rows + c%rows, r % t.cols }
+		return x
+	}
 	x.cell = func(r, c int) (*planned, int, int) { return halves[c%n], r/t.cols*rows + c/n, r % t.cols }
 	return x
 }

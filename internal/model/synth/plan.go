@@ -26,6 +26,7 @@ type planned struct {
 	experts, half int   // as model.Part has them
 	split         int   // the same
 	param, conv   bool  // the same
+	sides         bool  // the same
 	flat, row     bool  // the same
 	dims          []int // the same
 	decay         bool  // the same; the numbers drawn are those of GGUF files
@@ -168,6 +169,7 @@ func (s Shape) plan() []planned {
 		t.half, t.mixed = p.Half, p.Mixed
 		t.split = p.Split
 		t.param = p.Param
+		t.sides = p.Sides
 		t.conv = p.Conv
 		t.flat = p.Flat
 		t.row = p.Row

@@ -209,6 +209,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-bailingmoe2":            "1774d21021f92e75",
 		"tiny-afmoe":                  "5a6766313b5c39e8",
 		"tiny-minimax-m2":             "d07d297c88c9c985",
+		"tiny-llama4":                 "0133f0165c29e059",
 		"tiny-hunyuan-moe":            "4dcede452b8de55d",
 		"tiny-laguna":                 "f113ec843e6d93f1",
 		"tiny-laguna-full":            "b6105b1eac341692",
@@ -346,10 +347,13 @@ func folderTensor(t *testing.T, f *safetensors.File, p planned) tensor.Tensor {
 			}
 			continue
 		}
-		if p.param { // inputs × outputs, alternating between gate and up
+		if p.param { // inputs × outputs, alternating between gate and up, or first those of gate
 			n, first := 1+min(p.half, 1), max(p.half-1, 0)
 			outputs, size := p.rows/p.experts*n, len(x)/p.cols/(p.rows/p.experts*n)
-			for r := first; r < outputs; r += n {
+			if p.sides {
+				first, n = first*(outputs/n), 1
+			}
+			for r := first; r < min(outputs, first+p.rows/p.experts*n); r += n {
 				for c := range p.cols {
 					all.Data = append(all.Data, x[(c*outputs+r)*size:][:size]...)
 				}

@@ -299,10 +299,10 @@ def main(name, seed, folder, file):
         made = convert(source, architecture, FIXES.get(arch, lambda c: None))
         same(made, own)
         found = keys(made, arch)
-    # what the converter drops: the numbers without which Mistral 4's queries do not grow, StarCoder2's window
-    dropped = {"mistral4": ".attention.temperature_", "starcoder2": ".attention.sliding_window"}
-    if arch in dropped:
-        found.update({n: v for n, v in keys(own, arch).items() if dropped[arch] in n})
+    # what the converter drops: the numbers by which queries of Mistral 4 and Llama 4 grow, windows
+    dropped = {"mistral4": [".attention.temperature_"], "starcoder2": [".attention.sliding_window"],
+               "llama4": [".attention.temperature_", ".attention.sliding_window"]}
+    found.update({n: v for n, v in keys(own, arch).items() if any(x in n for x in dropped.get(arch, []))})
     json.dump({
         "shape": name, "seed": int(seed), "context": config.max_position_embeddings, "prompt_ids": ids,
         "reference_logits": [round(x, 5) for x in logits[-1].tolist()], "log_probs": [round(x, 6) for x in chosen.tolist()],
