@@ -61,6 +61,8 @@ func attentionWithout(a *nn.Attention) string {
 		return "attention with a window"
 	case a.Cap != 0:
 		return "attention with a cap of its scores"
+	case a.Clip != 0:
+		return "attention with bounds of queries, keys and values"
 	case a.Scale != 0:
 		return "attention with a scale of its own"
 	case a.Temper.Scale != 0:

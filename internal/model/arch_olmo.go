@@ -4,7 +4,48 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
+
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
+
+// olmo is OLMo 1: LayerNorm without weights; queries, keys and values are clipped.
+var olmo = architecture{
+	name: "olmo", modelType: "olmo", class: "OlmoForCausalLM",
+	keys: ggufkeys.Rules{
+		Obeyed:  strings.Fields("attention.layer_norm_epsilon attention.clamp_kqv"),
+		Ignored: strings.Fields("attention.layer_norm_rms_epsilon use_parallel_residual"),
+	},
+	fields:   "clip_qkv",
+	defaults: hfConfig{HiddenAct: "silu"},
+	prefix:   layersPrefix, top: []part{llamaTop[0], llamaTop[2]},
+	layer:      []part{query, key, value, attnOutput, ffnGate, ffnUp, ffnDown},
+	biases:     map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+	neighbours: true, layerNorm: true, weightless: true, square: true,
+
+	readKeys: func(k *keys, c *Config) { c.Clip = k.float("attention.clamp_kqv", 0) },
+	writeKeys: func(c *Config, set func(string, any)) {
+		if c.Clip != 0 {
+			set("attention.clamp_kqv", float32(c.Clip))
+		}
+	},
+	readFields: func(h *hfConfig, c *Config) error {
+		c.NormEps, c.Clip = olmoEps, float64(h.Clip)
+		return nil
+	},
+	writeFields: func(c *Config, m map[string]any) error {
+		if c.NormEps != olmoEps {
+			return fmt.Errorf("key attention.layer_norm_epsilon is %g: folders of olmo have %g", c.NormEps, olmoEps)
+		}
+		delete(m, "layer_norm_eps")
+		if c.Clip != 0 {
+			m["clip_qkv"] = floating(decimal(c.Clip))
+		}
+		return nil
+	},
+}
+
+const olmoEps = 1e-5
 
 // olmo2 is OLMo 2, and OLMo 3 in GGUF files: norms after attention and MLP instead of before, and
 // norms of queries and keys across all heads. Layers with a window do not scale positions.

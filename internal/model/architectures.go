@@ -64,6 +64,7 @@ type architecture struct {
 	interleaved  bool // with neighbours: folders too rotate dimensions (2i, 2i+1) together
 	eitherNorm   bool // GGUF files may have LayerNorm's key for the epsilon of RMSNorm
 	biasless     bool // with layerNorm: norms have no bias
+	weightless   bool // with layerNorm: norms have no weights either, and files no tensors for them
 	varied       bool // keys of GGUF files may be lists with one number per layer
 	normedValues bool // values are normalised, without weights
 	normLast     bool // queries and keys are normalised after rotation
@@ -115,7 +116,7 @@ func init() { // not an initialiser, since some look themselves up
 		&llama, &mistral, &mixtral, &mistral3, &mistral4,
 		&nanbeige, &qwen2, &mimo, &qwen2moe, &qwen3, &qwen3moe, &mellum, &smollm3, &granite,
 		&graniteHybrid, &graniteHybridMoE, &granite4, &nemotronH, &nemotronHMoE, &falconH1,
-		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3,
+		&granitemoe, &olmo, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3,
 		&gemma, &gemma2, &gemma3, &gemma3n, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone, &exaone4, &internlm2, &internlm3, &hunyuan,
 		&ernie45, &ernie45moe, &bailing2, &afmoe,

@@ -101,6 +101,7 @@ type Config struct {
 
 	// A value of 0 changes nothing.
 	AttnScale     float64 // of attention scores, in place of 1/√HeadDim
+	Clip          float64 // bound of the numbers of queries, keys and values
 	AttnCap       float64 // soft cap of attention scores
 	LogitCap      float64 // soft cap of logits
 	EmbedScale    float64 // multiplies embeddings
@@ -217,6 +218,7 @@ func (c *Config) Validate() error {
 		v    float64
 	}{
 		{"scale of attention scores", c.AttnScale}, {"soft cap of attention scores", c.AttnCap},
+		{"clip of queries, keys and values", c.Clip},
 		{"soft cap of logits", c.LogitCap}, {"scale of embeddings", c.EmbedScale},
 		{"scale of residuals", c.ResidualScale}, {"scale of logits", c.LogitScale},
 	} {

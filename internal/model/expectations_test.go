@@ -287,6 +287,11 @@ var unusual = map[string]expectations{
 		tensors: untiedTensors + queryBiases + outputBias + "blk.1.ffn_down.bias blk.0.ffn_up.bias",
 		foreign: "rms_norm_eps layer_norm_eps " + rotaryFields,
 	},
+	"olmo": {
+		obeyedKeys: "attention.clamp_kqv", inertKeys: "attention.layer_norm_rms_epsilon use_parallel_residual",
+		queryBias: "attention_bias", outputBias: "attention_bias",
+		foreign: "rms_norm_eps layer_norm_eps " + rotaryFields,
+	},
 	"jais2": {
 		inertKeys: "attention.layer_norm_rms_epsilon use_parallel_residual", queryBias: "-", outputBias: "-", downBias: "-",
 		tensors: topTensors, foreign: "rms_norm_eps " + rotaryFields, own: "model.norm.bias",

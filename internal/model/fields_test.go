@@ -163,7 +163,7 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 		"num_experts":                 {4}, "num_local_experts": {4}, "attn_logit_softcapping": {20}, "final_logit_softcapping": {20},
 		"logits_scaling":       {2},
 		"embedding_multiplier": {2}, "residual_multiplier": {0.5}, "attention_multiplier": {0.1}, "logit_scale": {0.5},
-		"swiglu_alpha": {1.5}, "swiglu_limit": {5}, "alibi": {true}, "clip_qkv": {8},
+		"swiglu_alpha": {1.5}, "swiglu_limit": {5}, "alibi": {true}, "clip_qkv": {0.5},
 		"architectures": {[]string{"LlamaModel"}}, "attention_dropout": {0.5}, "hidden_dropout": {0.5},
 		"classifier_dropout": {0.5},
 	}

@@ -113,6 +113,7 @@ type hfConfig struct {
 
 	MaxLength int     `json:"model_max_length"` // Command R's and Kimi Linear's
 	Epsilon   float64 `json:"norm_epsilon"`     // StarCoder2's
+	Clip      maybe   `json:"clip_qkv"`         // OLMo's
 
 	// Of EXAONE 3.
 	NumLayers int    `json:"num_layers"`

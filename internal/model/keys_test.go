@@ -127,7 +127,7 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 		"embedding_length":     {uint32(32)},
 		"attention.key_length": {uint32(16)}, "attention.value_length": {uint32(16)},
 		"rope.scaling.factor": {float32(4)}, "rope.scale_linear": {float32(4)},
-		"expert_used_count": {uint32(1), uint32(7)},
+		"expert_used_count": {uint32(1), uint32(7)}, "attention.clamp_kqv": {float32(0.37)},
 	}
 	for _, s := range synth.Small() {
 		f := keyFile(t, s)

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/nn"
@@ -53,7 +54,10 @@ func NewNetwork(c Config, w Weights) (*Network, error) {
 	if s := unless1(c.EmbedScale); s != 0 {
 		n.Embed = &scaledTable{n.Embed, s}
 	}
-	n.Norm = b.norm(b.arch.named("output_norm"), c.Hidden)
+	n.Norm = b.weightless()
+	if !b.arch.weightless {
+		n.Norm = b.norm(b.arch.named("output_norm"), c.Hidden)
+	}
 	if c.PerLayer > 0 {
 		n.PerLayer = b.perLayer()
 	}
@@ -258,6 +262,11 @@ func (b *builder) normOf(name, ending string, n int) nn.Norm {
 		norm.Bias = b.vector(name+".bias", n)
 	}
 	return norm
+}
+
+// weightless builds a LayerNorm without weights.
+func (b *builder) weightless() nn.Norm {
+	return nn.Norm{Weight: slices.Repeat([]float32{1}, b.c.Hidden), Eps: b.c.NormEps, Center: true}
 }
 
 func (b *builder) keep(err error) {

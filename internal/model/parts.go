@@ -337,6 +337,9 @@ func (b *builder) block(i int) nn.Block {
 			*n.to = *n.norm
 		}
 	}
+	if a.weightless {
+		block.AttnNorm, block.MLPNorm = b.weightless(), b.weightless()
+	}
 	if (c.Parallel || c.bare(i)) && block.MLPNorm.Weight == nil {
 		block.MLPNorm = block.AttnNorm
 	}
@@ -524,7 +527,8 @@ func (b *builder) attention(i int) nn.Attention {
 		Reads: c.reads(i), Gated: b.arch.gated || b.part(i, "attn_gate") != nil,
 		SoftplusGates: b.arch.softplus,
 		OwnNorms:      b.part(i, "attn_q_norm") != nil && b.part(i, "attn_q_norm").in != none,
-		Scale:         float32(c.AttnScale), Cap: float32(c.AttnCap), Temper: c.Temper, NormLast: b.arch.normLast}
+		Scale:         float32(c.AttnScale), Cap: float32(c.AttnCap), Clip: float32(c.Clip),
+		Temper: c.Temper, NormLast: b.arch.normLast}
 	if b.arch.latent {
 		a.Latent, a.Scale = c.Latent.Rank, c.latentScale()
 	}

@@ -19,6 +19,7 @@ type Attention struct {
 
 	Scale  float32 // of scores; 0: 1/√Dim
 	Cap    float32 // a scaled score s becomes Cap·tanh(s/Cap) (Gemma 2); 0: none
+	Clip   float32 // queries, keys and values are bounded by ±Clip before norms and rotation (OLMo 1); 0: not
 	Window int     // the number of positions a row sees, including its own; 0: all before it
 	Chunks bool    // a row sees only positions of its own chunk, which are Window long (Llama 4)
 	Temper Temper  // of queries

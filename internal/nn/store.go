@@ -77,6 +77,11 @@ func (j *storeJob) unit(u, from, to int) {
 	place := j.place(u)
 	rows := j.rows.Data[place*d:]
 	head := place - j.heads
+	for i := from; i < to && a.Clip > 0; i++ {
+		for k, x := range rows[i*stride:][:d] {
+			rows[i*stride+k] = min(max(x, -a.Clip), a.Clip)
+		}
+	}
 	if head < a.KVHeads {
 		norm := a.QNorm
 		if head >= 0 {

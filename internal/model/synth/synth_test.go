@@ -194,6 +194,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-glm4":                   "892e165d8586fbb4",
 		"tiny-glm4moe":                "adf8aadba5e43e76",
 		"tiny-seed-oss":               "9bef89cd51816584",
+		"tiny-olmo":                   "bc81842e3f354c5e",
 		"tiny-starcoder2":             "3432b43274a33550",
 		"tiny-phi2":                   "052ddc7822d9ac26",
 		"tiny-nemotron":               "5b20b6c68e2a034e",
