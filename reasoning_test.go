@@ -138,7 +138,7 @@ func TestStrayControlTokens(t *testing.T) {
 	for _, marked := range []bool{false, true} {
 		turn := "{{ m.content }}"
 		if marked {
-			turn = "{% if m.reasoning_content %}<|im_start|>{{ m.reasoning_content }}</thought>{% endif %}" + turn
+			turn = "{% if m.reasoning_content %}<|im_start|>{{ m.reasoning_content }}</musing>{% endif %}" + turn
 		}
 		m, err := grove.Open(path, grove.Options{Threads: 1, Context: 256,
 			ChatTemplate: "{% for m in messages %}{{ m.role }}: " + turn + "\n{% endfor %}"})

@@ -112,7 +112,7 @@ func TestSynth(t *testing.T) {
 	}
 	must(t, "synth", "tiny-gptneox", file, "--force")
 	if got := must(t, "__complete", "--", "synth", "tiny-ll"); strings.Join(strings.Fields(got),
-		" ") != "tiny-llama2 tiny-llama3" {
+		" ") != "tiny-llama2 tiny-llama3 tiny-llama4" {
 		t.Errorf("synth tiny-ll is completed to %q", got)
 	}
 	if n := strings.Count(must(t, "synth", "--list"), "\n"); n < len(synth.Shapes()) {

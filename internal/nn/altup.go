@@ -201,5 +201,5 @@ func sparseGELU(dst, x, up []float32, deviations float32) {
 	for i, v := range x {
 		dst[i] = max(v-cut, 0)
 	}
-	geluMul(dst, dst, up)
+	simd.GELUMul(dst, dst, up)
 }

@@ -118,7 +118,7 @@ func (s *Source) activate(i int, x, scratch []float32) []float32 {
 	case s.Act == SiLUMul:
 		simd.SiLUMul(scratch, x, s.Up.Row(i))
 	case s.Act == GELUMul:
-		geluMul(scratch, x, s.Up.Row(i))
+		simd.GELUMul(scratch, x, s.Up.Row(i))
 	case s.Act == SparseGELUMul:
 		sparseGELU(scratch, x, s.Up.Row(i), s.Cut)
 	case s.Act == ClampedMul:
@@ -144,7 +144,10 @@ func (s *Source) activate(i int, x, scratch []float32) []float32 {
 	case s.Act == XIELUOf:
 		s.XIELU.apply(scratch, x)
 	case s.Act == GELUTanh:
-		geluMul(scratch, x, nil)
+		for j := range scratch {
+			scratch[j] = 1
+		}
+		simd.GELUMul(scratch, x, scratch)
 	case s.Act == SiLU:
 		for j := range scratch {
 			scratch[j] = 1
@@ -154,34 +157,6 @@ func (s *Source) activate(i int, x, scratch []float32) []float32 {
 		return x
 	}
 	return scratch
-}
-
-// geluMul computes gate/(1 + e^−2u)·up with u = √(2/π)·(gate + 0.044715·gate³), which is GELU's
-// approximation ½·gate·(1 + tanh u) times up (arXiv 1606.08415, §2); up may be nil, and dst may be gate.
-func geluMul(dst, gate, up []float32) {
-	const (
-		c1 = -2 * 0.7978845608028654
-		c3 = c1 * 0.044715
-	)
-	var buf [256]float32
-	for len(gate) > 0 {
-		n := min(len(gate), len(buf))
-		e := buf[:n]
-		for i, g := range gate[:n] {
-			e[i] = float32(g * (c1 + float32(c3*float32(g*g))))
-		}
-		simd.Exp(e, e)
-		for i, g := range gate[:n] {
-			e[i] = g / (1 + e[i])
-		}
-		copy(dst, e)
-		for i := range up[:min(n, len(up))] {
-			dst[i] *= up[i]
-		}
-		dst = dst[n:]
-		gate = gate[n:]
-		up = up[min(n, len(up)):]
-	}
 }
 
 // clampedMul computes x/(1 + e^−1.702x)·(y + 1), where x = min(gate, 7) and y is up clamped to ±7.

@@ -130,7 +130,7 @@ func TestRefusedFolders(t *testing.T) {
 		"block size is 1":            {"block_size": 1},
 		"yarn":                       {"rope_parameters": map[string]any{"rope_theta": 1e6, "rope_type": "yarn"}},
 		"\"hidden_size\" is missing": {"hidden_size": nil},
-		"model_type \"gemma\"":       {"model_type": "gemma"},
+		"model_type \"bloom\"":       {"model_type": "bloom"},
 	} {
 		dir := writeConfig(t, change)
 		_, err := readFolder(dir)

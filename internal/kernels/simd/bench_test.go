@@ -77,6 +77,7 @@ func BenchmarkVector(b *testing.B) {
 			{"Exp", func() { Exp(z, x) }},
 			{"Softmax", func() { copy(z, x); Softmax(z, 0.1) }},
 			{"SiLUMul", func() { SiLUMul(z, x, y) }},
+			{"GELUMul", func() { GELUMul(z, x, y) }},
 			{"GELU", func() { GELU(z, x) }},
 			{"TopK64", func() { TopK(x, idx, val) }},
 		} {

@@ -149,6 +149,17 @@ func siluMul(dst, gate, up []float32) {
 	}
 }
 
+func geluMul(dst, gate, up []float32, c1, c3 float32) {
+	switch l := cpu.Active(); {
+	case l >= cpu.AVX512:
+		geluMulAVX512(dst, gate, up, c1, c3)
+	case l >= cpu.AVX2:
+		geluMulAVX2(dst, gate, up, c1, c3)
+	default:
+		geluMulGeneric(dst, gate, up, c1, c3)
+	}
+}
+
 func gelu(dst, x []float32) {
 	switch l := cpu.Active(); {
 	case l >= cpu.AVX512:

@@ -106,6 +106,14 @@ func siluMul(dst, gate, up []float32) {
 	siluMulGeneric(dst, gate, up)
 }
 
+func geluMul(dst, gate, up []float32, c1, c3 float32) {
+	if cpu.Active() >= cpu.NEON {
+		geluMulNEON(dst, gate, up, c1, c3)
+		return
+	}
+	geluMulGeneric(dst, gate, up, c1, c3)
+}
+
 func gelu(dst, x []float32) {
 	if cpu.Active() >= cpu.NEON {
 		geluNEON(dst, x)

@@ -56,6 +56,10 @@ func siluMul(dst, gate, up []float32) {
 	siluMulGeneric(dst, gate, up)
 }
 
+func geluMul(dst, gate, up []float32, c1, c3 float32) {
+	geluMulGeneric(dst, gate, up, c1, c3)
+}
+
 func gelu(dst, x []float32) {
 	geluGeneric(dst, x)
 }

@@ -112,6 +112,16 @@ func ScaledSumExp(x []float32, scale, most float32) (sum float64) {
 // SiLUMul computes dst = gate / (1 + e^-gate) · up.
 func SiLUMul(dst, gate, up []float32) { siluMul(dst, gate[:len(dst)], up[:len(dst)]) }
 
+// GELUMul computes dst = gelu(gate) · up with the approximation gelu(g) = ½·g·(1 + tanh(√(2/π)·(g + 0.044715·g³)))
+// (arXiv 1606.08415, §2), which is g / (1 + e^(c1·g + c3·g³)).
+func GELUMul(dst, gate, up []float32) {
+	const (
+		c1 = -2 * 0.7978845608028654
+		c3 = c1 * 0.044715
+	)
+	geluMul(dst, gate[:len(dst)], up[:len(dst)], c1, c3)
+}
+
 // GELU computes dst = x · P(X <= x) for a standard normal X, the exact ("erf") form.
 func GELU(dst, x []float32) { gelu(dst, x[:len(dst)]) }
 
@@ -146,6 +156,12 @@ func sumExpGeneric(x []float32, m float32) float32 {
 func siluMulGeneric(dst, gate, up []float32) {
 	for i, g := range gate {
 		dst[i] = float32(g/(1+exp1(-g))) * up[i]
+	}
+}
+
+func geluMulGeneric(dst, gate, up []float32, c1, c3 float32) {
+	for i, g := range gate {
+		dst[i] = float32(g/(1+exp1(float32(g*(c1+float32(c3*float32(g*g))))))) * up[i]
 	}
 }
 

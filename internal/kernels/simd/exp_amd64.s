@@ -704,6 +704,157 @@ DATA c80000000<>+24(SB)/4, $0x80000000
 DATA c80000000<>+28(SB)/4, $0x80000000
 GLOBL c80000000<>(SB), RODATA|NOPTR, $32
 
+// func geluMulAVX2(dst []float32, gate []float32, up []float32, c1 float32, c3 float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·geluMulAVX2(SB), NOSPLIT, $0-80
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         gate_base+24(FP), CX
+	MOVQ         up_base+48(FP), DX
+	VBROADCASTSS c1+72(FP), Y0
+	VBROADCASTSS c3+76(FP), Y1
+	MOVQ         dst_len+8(FP), BX
+	XORQ         SI, SI
+	MOVQ         BX, DI
+	ANDQ         $-16, DI
+	JZ           l2
+
+l1:
+	VMOVUPS      (CX)(SI*4), Y2
+	VMOVUPS      32(CX)(SI*4), Y3
+	VMULPS       Y2, Y2, Y4
+	VMULPS       Y3, Y3, Y5
+	VMULPS       Y1, Y4, Y4
+	VMULPS       Y1, Y5, Y5
+	VADDPS       Y0, Y4, Y4
+	VADDPS       Y0, Y5, Y5
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y3, Y5, Y5
+	VBROADCASTSS c4b400000<>+0(SB), Y6
+	VBROADCASTSS c4b400000<>+0(SB), Y7
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y4, Y6
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y5, Y7
+	VMOVAPS      Y4, Y10
+	VMOVAPS      Y5, Y11
+	VSUBPS       c4b400000<>+0(SB), Y6, Y8
+	VSUBPS       c4b400000<>+0(SB), Y7, Y9
+	VFNMADD231PS c3f317218<>+0(SB), Y8, Y10
+	VFNMADD231PS c3f317218<>+0(SB), Y9, Y11
+	VFNMADD231PS cb102e308<>+0(SB), Y8, Y10
+	VFNMADD231PS cb102e308<>+0(SB), Y9, Y11
+	VBROADCASTSS c3ab5121a<>+0(SB), Y8
+	VBROADCASTSS c3ab5121a<>+0(SB), Y9
+	VFMADD213PS  c3c091cf1<>+0(SB), Y10, Y8
+	VFMADD213PS  c3c091cf1<>+0(SB), Y11, Y9
+	VFMADD213PS  c3d2aac79<>+0(SB), Y10, Y8
+	VFMADD213PS  c3d2aac79<>+0(SB), Y11, Y9
+	VFMADD213PS  c3e2aaa49<>+0(SB), Y10, Y8
+	VFMADD213PS  c3e2aaa49<>+0(SB), Y11, Y9
+	VFMADD213PS  c3efffffe<>+0(SB), Y10, Y8
+	VFMADD213PS  c3efffffe<>+0(SB), Y11, Y9
+	VFMADD213PS  c3f800000<>+0(SB), Y10, Y8
+	VFMADD213PS  c3f800000<>+0(SB), Y11, Y9
+	VFMADD213PS  c3f800000<>+0(SB), Y10, Y8
+	VFMADD213PS  c3f800000<>+0(SB), Y11, Y9
+	VPSLLD       $0x17, Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VPSLLD       $0x17, Y7, Y7
+	VPADDD       Y7, Y9, Y9
+	VCMPPS       $0x01, cc2aeac4f<>+0(SB), Y4, Y6
+	VANDNPS      Y8, Y6, Y8
+	VCMPPS       $0x01, cc2aeac4f<>+0(SB), Y5, Y6
+	VANDNPS      Y9, Y6, Y9
+	VCMPPS       $0x06, c42b17217<>+0(SB), Y4, Y6
+	VMULPS       c7f800000<>+0(SB), Y4, Y4
+	VBLENDVPS    Y6, Y4, Y8, Y8
+	VCMPPS       $0x06, c42b17217<>+0(SB), Y5, Y4
+	VMULPS       c7f800000<>+0(SB), Y5, Y5
+	VBLENDVPS    Y4, Y5, Y9, Y9
+	VADDPS       c3f800000<>+0(SB), Y8, Y8
+	VADDPS       c3f800000<>+0(SB), Y9, Y9
+	VDIVPS       Y8, Y2, Y2
+	VDIVPS       Y9, Y3, Y3
+	VMOVUPS      (DX)(SI*4), Y4
+	VMOVUPS      32(DX)(SI*4), Y5
+	VMULPS       Y4, Y2, Y2
+	VMULPS       Y5, Y3, Y3
+	VMOVUPS      Y2, (AX)(SI*4)
+	VMOVUPS      Y3, 32(AX)(SI*4)
+	ADDQ         $+16, SI
+	CMPQ         SI, DI
+	JL           l1
+
+l2:
+	SUBQ         SI, BX
+	JZ           l3
+	LEAQ         ones<>+0(SB), DI
+	NEGQ         BX
+	VMOVUPS      64(DI)(BX*4), Y2
+	VMOVUPS      96(DI)(BX*4), Y3
+	VMASKMOVPS   (CX)(SI*4), Y2, Y4
+	VMASKMOVPS   32(CX)(SI*4), Y3, Y5
+	VMULPS       Y4, Y4, Y6
+	VMULPS       Y5, Y5, Y7
+	VMULPS       Y1, Y6, Y6
+	VMULPS       Y1, Y7, Y7
+	VADDPS       Y0, Y6, Y6
+	VADDPS       Y0, Y7, Y7
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y5, Y7, Y7
+	VBROADCASTSS c4b400000<>+0(SB), Y0
+	VBROADCASTSS c4b400000<>+0(SB), Y1
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y6, Y0
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y7, Y1
+	VMOVAPS      Y6, Y10
+	VMOVAPS      Y7, Y11
+	VSUBPS       c4b400000<>+0(SB), Y0, Y8
+	VSUBPS       c4b400000<>+0(SB), Y1, Y9
+	VFNMADD231PS c3f317218<>+0(SB), Y8, Y10
+	VFNMADD231PS c3f317218<>+0(SB), Y9, Y11
+	VFNMADD231PS cb102e308<>+0(SB), Y8, Y10
+	VFNMADD231PS cb102e308<>+0(SB), Y9, Y11
+	VBROADCASTSS c3ab5121a<>+0(SB), Y8
+	VBROADCASTSS c3ab5121a<>+0(SB), Y9
+	VFMADD213PS  c3c091cf1<>+0(SB), Y10, Y8
+	VFMADD213PS  c3c091cf1<>+0(SB), Y11, Y9
+	VFMADD213PS  c3d2aac79<>+0(SB), Y10, Y8
+	VFMADD213PS  c3d2aac79<>+0(SB), Y11, Y9
+	VFMADD213PS  c3e2aaa49<>+0(SB), Y10, Y8
+	VFMADD213PS  c3e2aaa49<>+0(SB), Y11, Y9
+	VFMADD213PS  c3efffffe<>+0(SB), Y10, Y8
+	VFMADD213PS  c3efffffe<>+0(SB), Y11, Y9
+	VFMADD213PS  c3f800000<>+0(SB), Y10, Y8
+	VFMADD213PS  c3f800000<>+0(SB), Y11, Y9
+	VFMADD213PS  c3f800000<>+0(SB), Y10, Y8
+	VFMADD213PS  c3f800000<>+0(SB), Y11, Y9
+	VPSLLD       $0x17, Y0, Y0
+	VPADDD       Y0, Y8, Y8
+	VPSLLD       $0x17, Y1, Y1
+	VPADDD       Y1, Y9, Y9
+	VCMPPS       $0x01, cc2aeac4f<>+0(SB), Y6, Y0
+	VANDNPS      Y8, Y0, Y8
+	VCMPPS       $0x01, cc2aeac4f<>+0(SB), Y7, Y0
+	VANDNPS      Y9, Y0, Y9
+	VCMPPS       $0x06, c42b17217<>+0(SB), Y6, Y0
+	VMULPS       c7f800000<>+0(SB), Y6, Y1
+	VBLENDVPS    Y0, Y1, Y8, Y8
+	VCMPPS       $0x06, c42b17217<>+0(SB), Y7, Y0
+	VMULPS       c7f800000<>+0(SB), Y7, Y1
+	VBLENDVPS    Y0, Y1, Y9, Y9
+	VADDPS       c3f800000<>+0(SB), Y8, Y8
+	VADDPS       c3f800000<>+0(SB), Y9, Y9
+	VDIVPS       Y8, Y4, Y4
+	VDIVPS       Y9, Y5, Y5
+	VMASKMOVPS   (DX)(SI*4), Y2, Y0
+	VMASKMOVPS   32(DX)(SI*4), Y3, Y1
+	VMULPS       Y0, Y4, Y4
+	VMULPS       Y1, Y5, Y5
+	VMASKMOVPS   Y4, Y2, (AX)(SI*4)
+	VMASKMOVPS   Y5, Y3, 32(AX)(SI*4)
+
+l3:
+	VZEROUPPER
+	RET
+
 // func geluAVX2(dst []float32, x []float32)
 // Requires: AVX, AVX2, FMA3
 TEXT ·geluAVX2(SB), NOSPLIT, $0-48
@@ -1375,6 +1526,93 @@ l2:
 	VMOVUPS.Z         (DX)(SI*4), K1, Z1
 	VMULPS            Z1, Z0, Z0
 	VMOVUPS           Z0, K1, (AX)(SI*4)
+
+l3:
+	VZEROUPPER
+	RET
+
+// func geluMulAVX512(dst []float32, gate []float32, up []float32, c1 float32, c3 float32)
+// Requires: AVX, AVX512F
+TEXT ·geluMulAVX512(SB), NOSPLIT, $0-80
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         gate_base+24(FP), CX
+	MOVQ         up_base+48(FP), DX
+	VBROADCASTSS c1+72(FP), Z0
+	VBROADCASTSS c3+76(FP), Z1
+	MOVQ         dst_len+8(FP), BX
+	XORQ         SI, SI
+	MOVQ         BX, DI
+	ANDQ         $-16, DI
+	JZ           l2
+
+l1:
+	VMOVUPS           (CX)(SI*4), Z2
+	VMULPS            Z2, Z2, Z3
+	VMULPS            Z1, Z3, Z3
+	VADDPS            Z0, Z3, Z3
+	VMULPS            Z2, Z3, Z3
+	VBROADCASTSS      c4b400000<>+0(SB), Z4
+	VFMADD231PS.BCST  c3fb8aa3b<>+0(SB), Z3, Z4
+	VMOVAPS           Z3, Z6
+	VSUBPS.BCST       c4b400000<>+0(SB), Z4, Z5
+	VFNMADD231PS.BCST c3f317218<>+0(SB), Z5, Z6
+	VFNMADD231PS.BCST cb102e308<>+0(SB), Z5, Z6
+	VBROADCASTSS      c3ab5121a<>+0(SB), Z5
+	VFMADD213PS.BCST  c3c091cf1<>+0(SB), Z6, Z5
+	VFMADD213PS.BCST  c3d2aac79<>+0(SB), Z6, Z5
+	VFMADD213PS.BCST  c3e2aaa49<>+0(SB), Z6, Z5
+	VFMADD213PS.BCST  c3efffffe<>+0(SB), Z6, Z5
+	VFMADD213PS.BCST  c3f800000<>+0(SB), Z6, Z5
+	VFMADD213PS.BCST  c3f800000<>+0(SB), Z6, Z5
+	VPSLLD            $0x17, Z4, Z4
+	VPADDD            Z4, Z5, Z5
+	VCMPPS.BCST       $0x05, cc2aeac4f<>+0(SB), Z3, K1
+	VMOVAPS.Z         Z5, K1, Z5
+	VCMPPS.BCST       $0x06, c42b17217<>+0(SB), Z3, K1
+	VMULPS.BCST       c7f800000<>+0(SB), Z3, K1, Z5
+	VADDPS.BCST       c3f800000<>+0(SB), Z5, Z5
+	VDIVPS            Z5, Z2, Z2
+	VMOVUPS           (DX)(SI*4), Z3
+	VMULPS            Z3, Z2, Z2
+	VMOVUPS           Z2, (AX)(SI*4)
+	ADDQ              $+16, SI
+	CMPQ              SI, DI
+	JL                l1
+
+l2:
+	SUBQ              SI, BX
+	JZ                l3
+	LEAQ              first<>+0(SB), DI
+	KMOVW             (DI)(BX*2), K1
+	VMOVUPS.Z         (CX)(SI*4), K1, Z2
+	VMULPS            Z2, Z2, Z3
+	VMULPS            Z1, Z3, Z3
+	VADDPS            Z0, Z3, Z3
+	VMULPS            Z2, Z3, Z3
+	VBROADCASTSS      c4b400000<>+0(SB), Z0
+	VFMADD231PS.BCST  c3fb8aa3b<>+0(SB), Z3, Z0
+	VMOVAPS           Z3, Z4
+	VSUBPS.BCST       c4b400000<>+0(SB), Z0, Z1
+	VFNMADD231PS.BCST c3f317218<>+0(SB), Z1, Z4
+	VFNMADD231PS.BCST cb102e308<>+0(SB), Z1, Z4
+	VBROADCASTSS      c3ab5121a<>+0(SB), Z1
+	VFMADD213PS.BCST  c3c091cf1<>+0(SB), Z4, Z1
+	VFMADD213PS.BCST  c3d2aac79<>+0(SB), Z4, Z1
+	VFMADD213PS.BCST  c3e2aaa49<>+0(SB), Z4, Z1
+	VFMADD213PS.BCST  c3efffffe<>+0(SB), Z4, Z1
+	VFMADD213PS.BCST  c3f800000<>+0(SB), Z4, Z1
+	VFMADD213PS.BCST  c3f800000<>+0(SB), Z4, Z1
+	VPSLLD            $0x17, Z0, Z0
+	VPADDD            Z0, Z1, Z1
+	VCMPPS.BCST       $0x05, cc2aeac4f<>+0(SB), Z3, K2
+	VMOVAPS.Z         Z1, K2, Z1
+	VCMPPS.BCST       $0x06, c42b17217<>+0(SB), Z3, K2
+	VMULPS.BCST       c7f800000<>+0(SB), Z3, K2, Z1
+	VADDPS.BCST       c3f800000<>+0(SB), Z1, Z1
+	VDIVPS            Z1, Z2, Z2
+	VMOVUPS.Z         (DX)(SI*4), K1, Z0
+	VMULPS            Z0, Z2, Z2
+	VMOVUPS           Z2, K1, (AX)(SI*4)
 
 l3:
 	VZEROUPPER

@@ -946,6 +946,264 @@ l11:
 l5:
 	RET
 
+// func geluMulNEON(dst, gate, up []float32, c1, c3 float32)
+TEXT ·geluMulNEON(SB), NOSPLIT|NOFRAME, $0-80
+	MOVD dst_base+0(FP), R0
+	MOVD dst_len+8(FP), R2
+	MOVD gate_base+24(FP), R1
+	MOVD up_base+48(FP), R3
+	MOVD $exps<>(SB), R15
+	VLD1 (R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	VDUP V27.S[3], V30.S4
+	VDUP V27.S[2], V29.S4
+	VDUP V27.S[1], V28.S4
+	VDUP V27.S[0], V27.S4
+	FMOVS c3+76(FP), F0
+	VMOV V0.S[0], V26.S[1]
+	FMOVS c1+72(FP), F31
+	VDUP V31.S[0], V31.S4
+	SUBS $16, R2, R2
+	BLT l2
+l1:
+	VLD1.P 64(R1), [V20.S4, V21.S4, V22.S4, V23.S4]
+	WORD $0x6e34de80 // fmul v0.4s, v20.4s, v20.4s
+	WORD $0x6e35dea1 // fmul v1.4s, v21.4s, v21.4s
+	WORD $0x6e36dec2 // fmul v2.4s, v22.4s, v22.4s
+	WORD $0x6e37dee3 // fmul v3.4s, v23.4s, v23.4s
+	WORD $0x4fba9000 // fmul v0.4s, v0.4s, v26.s[1]
+	WORD $0x4fba9021 // fmul v1.4s, v1.4s, v26.s[1]
+	WORD $0x4fba9042 // fmul v2.4s, v2.4s, v26.s[1]
+	WORD $0x4fba9063 // fmul v3.4s, v3.4s, v26.s[1]
+	WORD $0x4e3fd400 // fadd v0.4s, v0.4s, v31.4s
+	WORD $0x4e3fd421 // fadd v1.4s, v1.4s, v31.4s
+	WORD $0x4e3fd442 // fadd v2.4s, v2.4s, v31.4s
+	WORD $0x4e3fd463 // fadd v3.4s, v3.4s, v31.4s
+	WORD $0x6e34dc00 // fmul v0.4s, v0.4s, v20.4s
+	WORD $0x6e35dc21 // fmul v1.4s, v1.4s, v21.4s
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e37dc63 // fmul v3.4s, v3.4s, v23.4s
+	VMOV V27.B16, V4.B16
+	VMOV V27.B16, V5.B16
+	VMOV V27.B16, V6.B16
+	VMOV V27.B16, V7.B16
+	WORD $0x4f981004 // fmla v4.4s, v0.4s, v24.s[0]
+	WORD $0x4f981025 // fmla v5.4s, v1.4s, v24.s[0]
+	WORD $0x4f981046 // fmla v6.4s, v2.4s, v24.s[0]
+	WORD $0x4f981067 // fmla v7.4s, v3.4s, v24.s[0]
+	WORD $0x4ebbd48c // fsub v12.4s, v4.4s, v27.4s
+	WORD $0x4ebbd4ad // fsub v13.4s, v5.4s, v27.4s
+	WORD $0x4ebbd4ce // fsub v14.4s, v6.4s, v27.4s
+	WORD $0x4ebbd4ef // fsub v15.4s, v7.4s, v27.4s
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	VMOV V2.B16, V10.B16
+	VMOV V3.B16, V11.B16
+	WORD $0x4fb85188 // fmls v8.4s, v12.4s, v24.s[1]
+	WORD $0x4fb851a9 // fmls v9.4s, v13.4s, v24.s[1]
+	WORD $0x4fb851ca // fmls v10.4s, v14.4s, v24.s[1]
+	WORD $0x4fb851eb // fmls v11.4s, v15.4s, v24.s[1]
+	WORD $0x4f985988 // fmls v8.4s, v12.4s, v24.s[2]
+	WORD $0x4f9859a9 // fmls v9.4s, v13.4s, v24.s[2]
+	WORD $0x4f9859ca // fmls v10.4s, v14.4s, v24.s[2]
+	WORD $0x4f9859eb // fmls v11.4s, v15.4s, v24.s[2]
+	VDUP V25.S[0], V12.S4
+	VDUP V25.S[0], V13.S4
+	VDUP V25.S[0], V14.S4
+	VDUP V25.S[0], V15.S4
+	WORD $0x4fb8190c // fmla v12.4s, v8.4s, v24.s[3]
+	WORD $0x4fb8192d // fmla v13.4s, v9.4s, v24.s[3]
+	WORD $0x4fb8194e // fmla v14.4s, v10.4s, v24.s[3]
+	WORD $0x4fb8196f // fmla v15.4s, v11.4s, v24.s[3]
+	VDUP V25.S[1], V16.S4
+	VDUP V25.S[1], V17.S4
+	VDUP V25.S[1], V18.S4
+	VDUP V25.S[1], V19.S4
+	VFMLA V8.S4, V12.S4, V16.S4
+	VFMLA V9.S4, V13.S4, V17.S4
+	VFMLA V10.S4, V14.S4, V18.S4
+	VFMLA V11.S4, V15.S4, V19.S4
+	VDUP V25.S[2], V12.S4
+	VDUP V25.S[2], V13.S4
+	VDUP V25.S[2], V14.S4
+	VDUP V25.S[2], V15.S4
+	VFMLA V8.S4, V16.S4, V12.S4
+	VFMLA V9.S4, V17.S4, V13.S4
+	VFMLA V10.S4, V18.S4, V14.S4
+	VFMLA V11.S4, V19.S4, V15.S4
+	VDUP V25.S[3], V16.S4
+	VDUP V25.S[3], V17.S4
+	VDUP V25.S[3], V18.S4
+	VDUP V25.S[3], V19.S4
+	VFMLA V8.S4, V12.S4, V16.S4
+	VFMLA V9.S4, V13.S4, V17.S4
+	VFMLA V10.S4, V14.S4, V18.S4
+	VFMLA V11.S4, V15.S4, V19.S4
+	VMOV V30.B16, V12.B16
+	VMOV V30.B16, V13.B16
+	VMOV V30.B16, V14.B16
+	VMOV V30.B16, V15.B16
+	VFMLA V8.S4, V16.S4, V12.S4
+	VFMLA V9.S4, V17.S4, V13.S4
+	VFMLA V10.S4, V18.S4, V14.S4
+	VFMLA V11.S4, V19.S4, V15.S4
+	VMOV V30.B16, V16.B16
+	VMOV V30.B16, V17.B16
+	VMOV V30.B16, V18.B16
+	VMOV V30.B16, V19.B16
+	VFMLA V8.S4, V12.S4, V16.S4
+	VFMLA V9.S4, V13.S4, V17.S4
+	VFMLA V10.S4, V14.S4, V18.S4
+	VFMLA V11.S4, V15.S4, V19.S4
+	VSHL $23, V4.S4, V4.S4
+	VSHL $23, V5.S4, V5.S4
+	VSHL $23, V6.S4, V6.S4
+	VSHL $23, V7.S4, V7.S4
+	VADD V4.S4, V16.S4, V16.S4
+	VADD V5.S4, V17.S4, V17.S4
+	VADD V6.S4, V18.S4, V18.S4
+	VADD V7.S4, V19.S4, V19.S4
+	WORD $0x6ea0e784 // fcmgt v4.4s, v28.4s, v0.4s
+	WORD $0x6ea1e785 // fcmgt v5.4s, v28.4s, v1.4s
+	WORD $0x6ea2e786 // fcmgt v6.4s, v28.4s, v2.4s
+	WORD $0x6ea3e787 // fcmgt v7.4s, v28.4s, v3.4s
+	WORD $0x4e641e10 // bic v16.16b, v16.16b, v4.16b
+	WORD $0x4e651e31 // bic v17.16b, v17.16b, v5.16b
+	WORD $0x4e661e52 // bic v18.16b, v18.16b, v6.16b
+	WORD $0x4e671e73 // bic v19.16b, v19.16b, v7.16b
+	WORD $0x6e20e7a4 // fcmge v4.4s, v29.4s, v0.4s
+	WORD $0x6e21e7a5 // fcmge v5.4s, v29.4s, v1.4s
+	WORD $0x6e22e7a6 // fcmge v6.4s, v29.4s, v2.4s
+	WORD $0x6e23e7a7 // fcmge v7.4s, v29.4s, v3.4s
+	WORD $0x4f9a9000 // fmul v0.4s, v0.4s, v26.s[0]
+	WORD $0x4f9a9021 // fmul v1.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a9042 // fmul v2.4s, v2.4s, v26.s[0]
+	WORD $0x4f9a9063 // fmul v3.4s, v3.4s, v26.s[0]
+	VBIF V4.B16, V0.B16, V16.B16
+	VBIF V5.B16, V1.B16, V17.B16
+	VBIF V6.B16, V2.B16, V18.B16
+	VBIF V7.B16, V3.B16, V19.B16
+	WORD $0x4e3ed610 // fadd v16.4s, v16.4s, v30.4s
+	WORD $0x4e3ed631 // fadd v17.4s, v17.4s, v30.4s
+	WORD $0x4e3ed652 // fadd v18.4s, v18.4s, v30.4s
+	WORD $0x4e3ed673 // fadd v19.4s, v19.4s, v30.4s
+	WORD $0x6e30fe94 // fdiv v20.4s, v20.4s, v16.4s
+	WORD $0x6e31feb5 // fdiv v21.4s, v21.4s, v17.4s
+	WORD $0x6e32fed6 // fdiv v22.4s, v22.4s, v18.4s
+	WORD $0x6e33fef7 // fdiv v23.4s, v23.4s, v19.4s
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6e24de94 // fmul v20.4s, v20.4s, v4.4s
+	WORD $0x6e25deb5 // fmul v21.4s, v21.4s, v5.4s
+	WORD $0x6e26ded6 // fmul v22.4s, v22.4s, v6.4s
+	WORD $0x6e27def7 // fmul v23.4s, v23.4s, v7.4s
+	VST1.P [V20.S4, V21.S4, V22.S4, V23.S4], 64(R0)
+	SUBS $16, R2, R2
+	BGE l1
+l2:
+	ADD $16, R2, R2
+l3:
+	CMP $4, R2
+	BLT l4
+	VLD1.P 16(R1), [V20.S4]
+	WORD $0x6e34de80 // fmul v0.4s, v20.4s, v20.4s
+	WORD $0x4fba9000 // fmul v0.4s, v0.4s, v26.s[1]
+	WORD $0x4e3fd400 // fadd v0.4s, v0.4s, v31.4s
+	WORD $0x6e34dc00 // fmul v0.4s, v0.4s, v20.4s
+	VMOV V27.B16, V4.B16
+	WORD $0x4f981004 // fmla v4.4s, v0.4s, v24.s[0]
+	WORD $0x4ebbd48c // fsub v12.4s, v4.4s, v27.4s
+	VMOV V0.B16, V8.B16
+	WORD $0x4fb85188 // fmls v8.4s, v12.4s, v24.s[1]
+	WORD $0x4f985988 // fmls v8.4s, v12.4s, v24.s[2]
+	VDUP V25.S[0], V12.S4
+	WORD $0x4fb8190c // fmla v12.4s, v8.4s, v24.s[3]
+	VDUP V25.S[1], V16.S4
+	VFMLA V8.S4, V12.S4, V16.S4
+	VDUP V25.S[2], V12.S4
+	VFMLA V8.S4, V16.S4, V12.S4
+	VDUP V25.S[3], V16.S4
+	VFMLA V8.S4, V12.S4, V16.S4
+	VMOV V30.B16, V12.B16
+	VFMLA V8.S4, V16.S4, V12.S4
+	VMOV V30.B16, V16.B16
+	VFMLA V8.S4, V12.S4, V16.S4
+	VSHL $23, V4.S4, V4.S4
+	VADD V4.S4, V16.S4, V16.S4
+	WORD $0x6ea0e784 // fcmgt v4.4s, v28.4s, v0.4s
+	WORD $0x4e641e10 // bic v16.16b, v16.16b, v4.16b
+	WORD $0x6e20e7a4 // fcmge v4.4s, v29.4s, v0.4s
+	WORD $0x4f9a9000 // fmul v0.4s, v0.4s, v26.s[0]
+	VBIF V4.B16, V0.B16, V16.B16
+	WORD $0x4e3ed610 // fadd v16.4s, v16.4s, v30.4s
+	WORD $0x6e30fe94 // fdiv v20.4s, v20.4s, v16.4s
+	VLD1.P 16(R3), [V4.S4]
+	WORD $0x6e24de94 // fmul v20.4s, v20.4s, v4.4s
+	VST1.P [V20.S4], 16(R0)
+	SUB $4, R2, R2
+	JMP l3
+l4:
+	CBZ R2, l5
+	TBZ $1, R2, l6
+	FMOVD (R1), F20
+	TBZ $0, R2, l7
+	ADD $8, R1, R15
+	VLD1 (R15), V20.S[2]
+	JMP l7
+l6:
+	FMOVS (R1), F20
+l7:
+	WORD $0x6e34de80 // fmul v0.4s, v20.4s, v20.4s
+	WORD $0x4fba9000 // fmul v0.4s, v0.4s, v26.s[1]
+	WORD $0x4e3fd400 // fadd v0.4s, v0.4s, v31.4s
+	WORD $0x6e34dc00 // fmul v0.4s, v0.4s, v20.4s
+	VMOV V27.B16, V4.B16
+	WORD $0x4f981004 // fmla v4.4s, v0.4s, v24.s[0]
+	WORD $0x4ebbd48c // fsub v12.4s, v4.4s, v27.4s
+	VMOV V0.B16, V8.B16
+	WORD $0x4fb85188 // fmls v8.4s, v12.4s, v24.s[1]
+	WORD $0x4f985988 // fmls v8.4s, v12.4s, v24.s[2]
+	VDUP V25.S[0], V12.S4
+	WORD $0x4fb8190c // fmla v12.4s, v8.4s, v24.s[3]
+	VDUP V25.S[1], V16.S4
+	VFMLA V8.S4, V12.S4, V16.S4
+	VDUP V25.S[2], V12.S4
+	VFMLA V8.S4, V16.S4, V12.S4
+	VDUP V25.S[3], V16.S4
+	VFMLA V8.S4, V12.S4, V16.S4
+	VMOV V30.B16, V12.B16
+	VFMLA V8.S4, V16.S4, V12.S4
+	VMOV V30.B16, V16.B16
+	VFMLA V8.S4, V12.S4, V16.S4
+	VSHL $23, V4.S4, V4.S4
+	VADD V4.S4, V16.S4, V16.S4
+	WORD $0x6ea0e784 // fcmgt v4.4s, v28.4s, v0.4s
+	WORD $0x4e641e10 // bic v16.16b, v16.16b, v4.16b
+	WORD $0x6e20e7a4 // fcmge v4.4s, v29.4s, v0.4s
+	WORD $0x4f9a9000 // fmul v0.4s, v0.4s, v26.s[0]
+	VBIF V4.B16, V0.B16, V16.B16
+	WORD $0x4e3ed610 // fadd v16.4s, v16.4s, v30.4s
+	WORD $0x6e30fe94 // fdiv v20.4s, v20.4s, v16.4s
+	TBZ $1, R2, l8
+	FMOVD (R3), F4
+	TBZ $0, R2, l9
+	ADD $8, R3, R15
+	VLD1 (R15), V4.S[2]
+	JMP l9
+l8:
+	FMOVS (R3), F4
+l9:
+	WORD $0x6e24de94 // fmul v20.4s, v20.4s, v4.4s
+	TBZ $1, R2, l10
+	FMOVD F20, (R0)
+	TBZ $0, R2, l11
+	ADD $8, R0, R15
+	VST1 V20.S[2], (R15)
+	JMP l11
+l10:
+	FMOVS F20, (R0)
+l11:
+l5:
+	RET
+
 // func geluNEON(dst, x []float32)
 TEXT ·geluNEON(SB), NOSPLIT|NOFRAME, $0-48
 	MOVD dst_base+0(FP), R0

@@ -28,6 +28,7 @@ var goldenSums = map[string]uint64{
 	"sumExp":     0x673c2d9c3b056e4f,
 	"expSum":     0x331c970ae5ba9ac6,
 	"SiLUMul":    0x9cda9af372bc82e5,
+	"GELUMul":    0x3096f8ade15a94a0,
 	"GELU":       0x2edb5c97da6c5b39,
 	"inplace":    0x90b711a2303f19d4,
 	"ArgMax":     0xf1dcbd5407797215,

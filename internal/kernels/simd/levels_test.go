@@ -82,6 +82,7 @@ var ops = []struct {
 		return []float32{expSum(s.slice(n), s.slice(1)[0], s.slice(1)[0])}
 	}},
 	{"SiLUMul", func(s *source, n int) []float32 { SiLUMul(s.slice(n), s.slice(n), s.slice(n)); return nil }},
+	{"GELUMul", func(s *source, n int) []float32 { GELUMul(s.slice(n), s.slice(n), s.slice(n)); return nil }},
 	{"GELU", func(s *source, n int) []float32 { GELU(s.slice(n), s.slice(n)); return nil }},
 	{"inplace", func(s *source, n int) []float32 {
 		x, w := s.slice(n), s.slice(n)

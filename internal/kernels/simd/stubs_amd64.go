@@ -71,6 +71,9 @@ func sumExpAVX2(x []float32, m float32) float32
 func siluMulAVX2(dst []float32, gate []float32, up []float32)
 
 //go:noescape
+func geluMulAVX2(dst []float32, gate []float32, up []float32, c1 float32, c3 float32)
+
+//go:noescape
 func geluAVX2(dst []float32, x []float32)
 
 //go:noescape
@@ -84,6 +87,9 @@ func sumExpAVX512(x []float32, m float32) float32
 
 //go:noescape
 func siluMulAVX512(dst []float32, gate []float32, up []float32)
+
+//go:noescape
+func geluMulAVX512(dst []float32, gate []float32, up []float32, c1 float32, c3 float32)
 
 //go:noescape
 func geluAVX512(dst []float32, x []float32)

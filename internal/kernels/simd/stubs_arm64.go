@@ -44,6 +44,9 @@ func sumExpNEON(x []float32, m float32) float32
 func siluMulNEON(dst, gate, up []float32)
 
 //go:noescape
+func geluMulNEON(dst, gate, up []float32, c1, c3 float32)
+
+//go:noescape
 func geluNEON(dst, x []float32)
 
 //go:noescape

@@ -105,6 +105,14 @@ func TestActivationAccuracy(t *testing.T) {
 			}
 			SiLUMul(dst, x, dst)
 		}, func(x float64) float64 { return x / (1 + math.Exp(-x)) }, 3e-7, 1e-36, -200, 1e30},
+		{"gelu by tanh", func(dst, x []float32) {
+			for i := range dst {
+				dst[i] = 1
+			}
+			GELUMul(dst, x, dst)
+		}, func(x float64) float64 {
+			return x / (1 + math.Exp(-2*math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+		}, 2e-5, 1e-36, -10, 1e30},
 		{"gelu", GELU, func(x float64) float64 { return x * 0.5 * math.Erfc(-x/math.Sqrt2) }, 4.5e-7, 1e-36, -1e30, 1e30},
 	}
 	for _, c := range cases {

@@ -81,6 +81,26 @@ func expKernels(g *gen) {
 	})
 	g.ret()
 
+	g.fn("geluMul", "func(dst, gate, up []float32, c1, c3 float32)")
+	dst = g.base("dst")
+	gate = g.base("gate")
+	up = g.base("up")
+	c1, c3 := g.broadcast("c1"), g.broadcast("c3")
+	g.each(g.Load(g.Param("dst").Len(), g.GP64()), func(i reg.Register) {
+		v := g.load(ptr{gate, i})
+		u := g.vec()
+		g.mul(v, v, u)
+		g.mul(c3, u, u)
+		g.add(c1, u, u)
+		g.mul(v, u, u)
+		e := g.exp(u)
+		g.add(g.f(1), e, e)
+		g.div(e, v, v)
+		g.mul(g.load(ptr{up, i}), v, v)
+		g.store(v, ptr{dst, i})
+	})
+	g.ret()
+
 	g.fn("gelu", "func(dst, x []float32)")
 	dst, x = g.base("dst"), g.base("x")
 	g.each(g.Load(g.Param("dst").Len(), g.GP64()), func(i reg.Register) {
