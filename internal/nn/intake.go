@@ -2,6 +2,7 @@ package nn
 
 import (
 	"math"
+	"slices"
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/simd"
@@ -112,7 +113,7 @@ func roundToBytes(dst, x []float32) {
 	}
 }
 
-// activate returns row i of X, x, passed through Act.
+// activate returns row i of X, x, passed through Act. scratch may be x.
 func (s *Source) activate(i int, x, scratch []float32) []float32 {
 	switch {
 	case s.Act == SiLUMul:
@@ -144,19 +145,24 @@ func (s *Source) activate(i int, x, scratch []float32) []float32 {
 	case s.Act == XIELUOf:
 		s.XIELU.apply(scratch, x)
 	case s.Act == GELUTanh:
-		for j := range scratch {
-			scratch[j] = 1
-		}
-		simd.GELUMul(scratch, x, scratch)
+		withoutUp(simd.GELUMul, scratch, x)
 	case s.Act == SiLU:
-		for j := range scratch {
-			scratch[j] = 1
-		}
-		simd.SiLUMul(scratch, x, scratch)
+		withoutUp(simd.SiLUMul, scratch, x)
 	default:
 		return x
 	}
 	return scratch
+}
+
+// ones stand for Up where there is none.
+var ones = [256]float32(slices.Repeat([]float32{1}, 256))
+
+// withoutUp computes dst = act(x), where act multiplies by Up. dst may be x.
+func withoutUp(act func(dst, x, up []float32), dst, x []float32) {
+	for at := 0; at < len(x); at += len(ones) {
+		end := min(at+len(ones), len(x))
+		act(dst[at:end], x[at:end], ones[:])
+	}
 }
 
 // clampedMul computes x/(1 + e^−1.702x)·(y + 1), where x = min(gate, 7) and y is up clamped to ±7.
