@@ -23,10 +23,14 @@ type field struct {
 // check returns an error that names a field with a value that no adapter saves.
 func (k *saved) check() error {
 	b, s := &k.Bandit, &k.Stats
+	left := 0.0
+	if b.Open { // an interval that has not ended
+		left = 1
+	}
 	list := []field{
 		{"bandit.trigger", float64(b.Trigger), 0, float64(actions - 1)},
 		{"bandit.blocked", float64(b.Blocked), 0, blocked},
-		{"bandit.remaining", float64(b.Remaining), 0, interval},
+		{"bandit.remaining", float64(b.Remaining), left, interval},
 		{"bandit.signal", b.Signal, 0, mostSummed},
 		{"bandit.baseline", b.Baseline, 0, mostSummed},
 		{"bandit.before.seconds", b.Before.Seconds, 0, mostSummed},
