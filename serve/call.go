@@ -93,7 +93,7 @@ func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
 	r := &c.request
 	r.Stop = o.Stop.value
 	r.IgnoreEnd = o.IgnoreEOS
-	inside.RequestOptionsOf(r).Ends = o.StopTokenIDs
+	inside.RequestOptionsOf(r).Ends = o.StopTokenIDs.value
 	switch {
 	case c.n < 1 || c.n > limits.N:
 		return nil, s.N.fail("%d: want 1 to %d", c.n, limits.N)
@@ -101,8 +101,10 @@ func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
 		return nil, s.BestOf.fail("%d: want %d, the same as n: this server does not rank choices", s.BestOf.value, c.n)
 	case len(r.Stop) > limits.Stops:
 		return nil, o.Stop.fail("%d strings: want at most %d", len(r.Stop), limits.Stops)
+	case len(o.StopTokenIDs.value) > mostStopTokens:
+		return nil, o.StopTokenIDs.fail("%d tokens: want at most %d", len(o.StopTokenIDs.value), mostStopTokens)
 	// Benchmark programs send it together with ignore_eos.
-	case o.MinTokens.value > 0 && (!r.IgnoreEnd || len(r.Stop)+len(o.StopTokenIDs) > 0):
+	case o.MinTokens.value > 0 && (!r.IgnoreEnd || len(r.Stop)+len(o.StopTokenIDs.value) > 0):
 		return nil, o.MinTokens.fail("this server does not support it without ignore_eos, or with stop")
 	case (c.rounds || c.race) && !c.stream:
 		return nil, o.Stream.fail("rounds and race need stream: true")
@@ -148,6 +150,9 @@ func optionsOfProgram(text string) bool {
 
 // mostDrafter bounds the bytes of a drafter's text: the model keeps it with what is learned about the drafter.
 const mostDrafter = 512
+
+// mostStopTokens bounds stop_token_ids: every token of the text is compared with all of them.
+const mostStopTokens = 1024
 
 // setDrafting sets how the text is drafted. Drafting does not change the text.
 func (c *call) setDrafting() error {

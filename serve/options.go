@@ -20,7 +20,7 @@ type options struct {
 	Stream        field[bool]          `json:"stream"`
 	StreamOptions field[streamOptions] `json:"stream_options"`
 	Stop          field[texts]         `json:"stop"`
-	StopTokenIDs  []int32              `json:"stop_token_ids"` // vLLM's
+	StopTokenIDs  field[[]int32]       `json:"stop_token_ids"` // vLLM's
 	IgnoreEOS     bool                 `json:"ignore_eos"`
 	Priority      field[int]           `json:"priority"`
 	User          string               `json:"user"`

@@ -466,8 +466,11 @@ func TestStopTokens(t *testing.T) {
 			t.Errorf("%s: %v, want %q of %v", drafter, got, kept, choice)
 		}
 	}
-	if status, _, text := s.send("POST", "/v1/completions", `{"prompt":"x","stop_token_ids":["a"]}`); status != 400 ||
-		!strings.Contains(text, "stop_token_ids[0]") {
-		t.Errorf("status %d: %s", status, text)
+	for ids, say := range map[string]string{`"a"`: "stop_token_ids[0]",
+		strings.Repeat("1,", 1024) + "1": "stop_token_ids: 1025 tokens"} {
+		if status, _, text := s.send("POST", "/v1/completions", `{"prompt":"x","stop_token_ids":[`+ids+`]}`); status != 400 ||
+			!strings.Contains(text, say) {
+			t.Errorf("status %d: %s, want %q", status, text, say)
+		}
 	}
 }

@@ -93,15 +93,12 @@ var hyV3 = architecture{
 
 	implied: func(c *Config) { c.Rule.Sigmoid, c.Rule.Norm = true, true },
 	readKeys: func(k *keys, c *Config) {
-		for c.Dense = 0; c.Dense < c.Layers && !k.HasTensor(fmt.Sprintf("blk.%d%s", c.Dense, RouterName)); c.Dense++ {
-		}
+		c.countDense(k)
 		c.ExpertFFN = k.int("expert_feed_forward_length")
 		c.SharedFFN = k.int("expert_shared_feed_forward_length", c.ExpertFFN)
 		c.checkGrouped(k, "expert_shared_feed_forward_length")
 		c.Rule.Scale = unless1(k.float("expert_weights_scale", 0))
-		if n := k.int("expert_gating_func", bySigma); n != bySigma {
-			k.refuse("expert_gating_func", fmt.Sprintf("is %d, not %d", n, bySigma))
-		}
+		k.wantSigmoid()
 		if !k.bool("expert_weights_norm", true) {
 			k.refuse("expert_weights_norm", "is false")
 		}
@@ -138,6 +135,21 @@ var hyV3 = architecture{
 		}
 		return err
 	},
+}
+
+// countDense counts the first layers without experts, where only the tensors of a GGUF file say it.
+func (c *Config) countDense(k *keys) {
+	c.Dense = 0
+	for c.Dense < c.Layers && !k.HasTensor(fmt.Sprintf("blk.%d%s", c.Dense, RouterName)) {
+		c.Dense++
+	}
+}
+
+// wantSigmoid refuses scores of experts that are not σ. Files may lack the key.
+func (k *keys) wantSigmoid() {
+	if n := k.int("expert_gating_func", bySigma); n != bySigma {
+		k.refuse("expert_gating_func", fmt.Sprintf("is %d, not %d", n, bySigma))
+	}
 }
 
 // hyExperts gives parts of grouped experts Hy3's names.

@@ -40,9 +40,7 @@ var laguna = architecture{
 		c.SharedFFN = k.int("expert_shared_feed_forward_length", c.ExpertFFN)
 		c.Rule.Scale = unless1(k.float("expert_weights_scale", 0))
 		c.checkGrouped(k, "expert_shared_feed_forward_length")
-		if n := k.int("expert_gating_func", bySigma); n != bySigma {
-			k.refuse("expert_gating_func", fmt.Sprintf("is %d, not %d", n, bySigma))
-		}
+		k.wantSigmoid()
 		if !k.bool("expert_weights_norm", true) {
 			k.refuse("expert_weights_norm", "is false")
 		}

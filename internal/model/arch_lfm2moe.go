@@ -33,9 +33,7 @@ var lfm2moe = func() architecture {
 	a.readKeys = func(k *keys, c *Config) {
 		lfm2.readKeys(k, c)
 		c.ExpertFFN, c.Dense = k.int("expert_feed_forward_length"), k.int("leading_dense_block_count", 0)
-		if n := k.int("expert_gating_func", bySigma); n != bySigma {
-			k.refuse("expert_gating_func", fmt.Sprintf("is %d, not %d", n, bySigma))
-		}
+		k.wantSigmoid()
 	}
 	a.writeKeys = func(c *Config, set func(string, any)) {
 		lfm2.writeKeys(c, set)

@@ -31,7 +31,7 @@ var mimo2 = architecture{
 		func(p part) bool { return strings.HasSuffix(p.name, "_shexp") })),
 	biases:  map[string]string{"attention_bias": "attn_q attn_k attn_v"},
 	rotated: 0.334, window: 6, experts: "n_routed_experts",
-	narrow: true, varied: true,
+	narrow: true, varied: true, unused: "model.mtp.layers.",
 
 	implied: func(c *Config) { c.Rule.Sigmoid, c.Rule.Norm = true, true },
 	local:   func(c *Config) { c.setLocalRope(1e4) },
@@ -39,15 +39,12 @@ var mimo2 = architecture{
 		c.ExpertFFN = k.int("expert_feed_forward_length")
 		c.ValueDim = k.int("attention.value_length", c.HeadDim)
 		c.ValueScale = k.float("attention.value_scale", 0)
-		for c.Dense = 0; c.Dense < c.Layers && !k.HasTensor(fmt.Sprintf("blk.%d%s", c.Dense, RouterName)); c.Dense++ {
-		}
+		c.countDense(k)
 		c.Rule.Scale = unless1(k.float("expert_weights_scale", 0))
 		c.Rule.Groups, c.Rule.Chosen = k.int("expert_group_count", 0), k.int("expert_group_used_count", 0)
 		c.checkGroups(k)
 		c.Rule.Norm = k.bool("expert_weights_norm", true)
-		if n := k.int("expert_gating_func", bySigma); n != bySigma {
-			k.refuse("expert_gating_func", fmt.Sprintf("is %d, not %d", n, bySigma))
-		}
+		k.wantSigmoid()
 		c.setLocalRope(k.float("rope.freq_base_swa", c.Rope.Base))
 		c.setKVHeads(k)
 		if _, ok := k.list("feed_forward_length"); ok {

@@ -1,9 +1,6 @@
 package model
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // minimaxM2 is MiniMax M2, M2.1 and M2.5: experts chosen by σ and a bias, norms of queries and keys
 // across all heads, of which half is rotated.
@@ -22,9 +19,7 @@ var minimaxM2 = architecture{
 	implied: func(c *Config) { c.Rule.Sigmoid, c.Rule.Norm = true, true },
 	readKeys: func(k *keys, c *Config) {
 		c.FFN = k.int("expert_feed_forward_length", c.FFN)
-		if n := k.int("expert_gating_func", bySigma); n != bySigma {
-			k.refuse("expert_gating_func", fmt.Sprintf("is %d, not %d", n, bySigma))
-		}
+		k.wantSigmoid()
 	},
 	writeKeys: func(c *Config, set func(string, any)) {
 		set("expert_feed_forward_length", uint32(c.FFN))

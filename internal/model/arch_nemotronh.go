@@ -141,9 +141,7 @@ func readNemotronKeys(k *keys, c *Config) {
 		c.Rule.Chosen = 1
 	}
 	c.checkGroups(k)
-	if n := k.int("expert_gating_func", bySigma); n != bySigma {
-		k.refuse("expert_gating_func", fmt.Sprintf("is %d, not %d", n, bySigma))
-	}
+	k.wantSigmoid()
 }
 
 func writeNemotronKeys(c *Config, set func(string, any)) {

@@ -71,8 +71,9 @@ type architecture struct {
 	factored     bool // GGUF files have frequency factors, although dimensions (i, i+dims/2) rotate together
 	ownRope      bool // readFields and writeFields translate the rotation
 
-	rounded bool // inputs of a layer's products are rounded to eight bits, each row with one scale
-	narrow  bool // values may be narrower than keys
+	rounded bool   // inputs of a layer's products are rounded to eight bits, each row with one scale
+	narrow  bool   // values may be narrower than keys
+	unused  string // prefix of the names of a folder's tensors that are left unused
 
 	latent bool // latent attention: GGUF files have one key head, whose first dimensions are the values
 

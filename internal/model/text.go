@@ -67,9 +67,9 @@ func textName(name string) string {
 }
 
 // Spare reports whether a tensor of a GGUF file or folder belongs to keys and values of a layer
-// that reads another's. Older files have some, which are not used. So are layers that draft in folders of MiMo-V2.
+// that reads another's. Older files have some, which are not used. So are tensors that the architecture leaves unused.
 func (c *Config) Spare(name string) bool {
-	if c.Arch == mimo2.name && strings.HasPrefix(name, "model.mtp.layers.") {
+	if a := c.arch(); a != nil && a.unused != "" && strings.HasPrefix(name, a.unused) {
 		return true
 	}
 	if rest, ok := strings.CutPrefix(name, layersPrefix); ok {
