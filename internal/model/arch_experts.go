@@ -32,7 +32,7 @@ var mixtral = architecture{
 // qwen3moe is Qwen 3 with experts in all layers.
 var qwen3moe = architecture{
 	name: "qwen3moe", modelType: "qwen3_moe", class: "Qwen3MoeForCausalLM",
-	images: "qwen3vlmoe", // its folders have experts' matrices transposed
+	images: "qwen3vlmoe",
 	keys:   rmsAnd(expertKeys + " expert_feed_forward_length"),
 	fields: "num_local_experts", // transformers 5's name for num_experts
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 4, Experts: 128, Used: 8, ExpertFFN: 768,
@@ -64,6 +64,31 @@ var qwen3moe = architecture{
 		m["decoder_sparse_step"] = 1
 		return nil
 	},
+}
+
+// qwen3vlMoE is the text model of Qwen3-VL with experts, as folders have it: all experts in a tensor, transposed.
+var qwen3vlMoE = func() architecture {
+	a := qwen3moe
+	a.modelType, a.images = "qwen3_vl_moe_text", "qwen3_vl_moe_text"
+	a.defaults.KVHeads, a.defaults.ExpertFFN = 16, 1408
+	a.defaults.Experts, a.defaults.Used = 60, 4
+	a.defaults.NormTopK = true // transformers always normalises
+	a.layer = slices.Concat(qwen3.layer[:len(qwen3.layer)-3], []part{router,
+		expertGate.transposed("mlp.experts.gate_up_proj", 1),
+		expertUp.transposed("mlp.experts.gate_up_proj", 2),
+		expertDown.transposed("mlp.experts.down_proj", 0)})
+	a.readFields = func(h *hfConfig, c *Config) error {
+		c.Folder = h.ModelType
+		return qwen3moe.readFields(h, c)
+	}
+	return a
+}()
+
+// transposed is the part where folders have all experts in a tensor of inputs × outputs, or beside another in it.
+func (p part) transposed(folder string, half int) part {
+	p.folder, p.half = folder, half
+	p.param, p.sides = true, true
+	return p
 }
 
 // mellum is JetBrains' Mellum 2: Qwen 3 with experts, and a window in three of four layers, which do not scale

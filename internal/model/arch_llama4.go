@@ -27,12 +27,12 @@ var llama4 = architecture{
 			part{name: "ffn_down", folder: "feed_forward.down_proj", out: hidden, in: inner}),
 		only((*Config).hasExperts,
 			part{name: "ffn_gate_inp", folder: "feed_forward.router", out: experts, in: hidden},
-			part{name: "ffn_gate_exps", folder: "feed_forward.experts.gate_up_proj", out: expertInner, in: hidden, half: 1,
-				each: true, param: true, sides: true},
-			part{name: "ffn_up_exps", folder: "feed_forward.experts.gate_up_proj", out: expertInner, in: hidden, half: 2,
-				each: true, param: true, sides: true},
-			part{name: "ffn_down_exps", folder: "feed_forward.experts.down_proj", out: hidden, in: expertInner,
-				each: true, param: true, sides: true},
+			part{name: "ffn_gate_exps", out: expertInner, in: hidden, each: true}.
+				transposed("feed_forward.experts.gate_up_proj", 1),
+			part{name: "ffn_up_exps", out: expertInner, in: hidden, each: true}.
+				transposed("feed_forward.experts.gate_up_proj", 2),
+			part{name: "ffn_down_exps", out: hidden, in: expertInner, each: true}.
+				transposed("feed_forward.experts.down_proj", 0),
 			part{name: "ffn_gate_shexp", folder: "feed_forward.shared_expert.gate_proj", out: sharedInner, in: hidden},
 			part{name: "ffn_up_shexp", folder: "feed_forward.shared_expert.up_proj", out: sharedInner, in: hidden},
 			part{name: "ffn_down_shexp", folder: "feed_forward.shared_expert.down_proj", out: hidden, in: sharedInner})),

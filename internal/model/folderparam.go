@@ -74,6 +74,12 @@ func (p *Part) fromParam(f *safetensors.File, ending string) (t tensor.Tensor, n
 		t.Shape = t.Shape[:2]
 		return t, []string{name}, err
 	}
+	if p.Sides && rows != p.Cols && slices.Equal(t.Shape, []int{p.Experts, rows, p.Cols}) {
+		if p.Half > 0 { // as transformers 5 writes Qwen3-VL
+			t, err = p.half(t)
+		}
+		return t, []string{name}, err
+	}
 	if err := wantShape(t, p.Experts, p.Cols, rows); err != nil {
 		return t, nil, err
 	}

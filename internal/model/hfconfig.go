@@ -251,7 +251,7 @@ type hfConfig struct {
 
 	hfRopes
 
-	OuterTied bool `json:"tie_word_embeddings of the whole"` // which counts where a folder has no output matrix
+	OuterTied *bool `json:"tie_word_embeddings of the whole"` // nil: the folder does not say
 
 	nested bool // whether it was the text_config of a model with a vision or audio tower
 }

@@ -54,7 +54,12 @@ func OpenFolder(dir string) (Config, *safetensors.File, error) {
 		if fields.nested || bare {
 			f.Rename(textName)
 			_, own := f.Tensor("lm_head.weight")
-			c.Tied = c.Tied || (fields.OuterTied || bare) && !own
+			switch outer := fields.OuterTied; {
+			case !own && (bare || outer != nil && *outer):
+				c.Tied = true
+			case own && outer != nil && !*outer:
+				c.Tied = false // whatever text_config says, as in transformers
+			}
 		}
 		c.countAhead(f)
 		decoded := error(nil)
