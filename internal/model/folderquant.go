@@ -26,18 +26,22 @@ import (
 
 // quantization is the quantization_config of a config.json.
 type quantization struct {
-	Method    string                       `json:"quant_method"`
-	Algorithm string                       `json:"quant_algo"` // modelopt
-	Format    string                       `json:"format"`     // compressed-tensors
-	Number    string                       `json:"fmt"`
-	Block     []int                        `json:"weight_block_size"`
-	Groups    map[string]quantizationGroup `json:"config_groups"`
-	Transform map[string]any               `json:"transform_config"`
-	Class     string                       `json:"linear_class"` // the rest is BitNet's
-	Mode      string                       `json:"quantization_mode"`
-	OwnNorm   bool                         `json:"use_rms_norm"`
-	Kept      []string                     `json:"modules_to_not_convert"`
-	Sparsity  struct {
+	Method     string                       `json:"quant_method"`
+	Bits       int                          `json:"bits"`              // AWQ, GPTQ
+	Version    string                       `json:"version"`           // AWQ
+	Checkpoint string                       `json:"checkpoint_format"` // GPTQ
+	Dynamic    map[string]any               `json:"dynamic"`           // GPTQ
+	Algorithm  string                       `json:"quant_algo"`        // modelopt
+	Format     string                       `json:"format"`            // compressed-tensors
+	Number     string                       `json:"fmt"`
+	Block      []int                        `json:"weight_block_size"`
+	Groups     map[string]quantizationGroup `json:"config_groups"`
+	Transform  map[string]any               `json:"transform_config"`
+	Class      string                       `json:"linear_class"` // the rest is BitNet's
+	Mode       string                       `json:"quantization_mode"`
+	OwnNorm    bool                         `json:"use_rms_norm"`
+	Kept       []string                     `json:"modules_to_not_convert"`
+	Sparsity   struct {
 		Format string `json:"format"`
 	} `json:"sparsity_config"`
 }
@@ -45,14 +49,16 @@ type quantization struct {
 type quantizationGroup struct {
 	Format  string `json:"format"`
 	Weights *struct {
-		Symmetric *bool `json:"symmetric"`
-		Block     []int `json:"block_structure"`
-		Group     int   `json:"group_size"`
+		Symmetric *bool  `json:"symmetric"`
+		Type      string `json:"type"`
+		Block     []int  `json:"block_structure"`
+		Group     int    `json:"group_size"`
 	} `json:"weights"`
 }
 
 // readable lists the formats of compressed-tensors that decodeFolder reads.
-var readable = []string{"", "float-quantized", "naive-quantized", "nvfp4-pack-quantized", "mixed-precision"}
+var readable = []string{"", "float-quantized", "naive-quantized", "nvfp4-pack-quantized", "mixed-precision",
+	"pack-quantized", "int-quantized"}
 
 // check refuses weights that decodeFolder cannot read.
 func (q *quantization) check() error {
@@ -72,11 +78,24 @@ func (q *quantization) check() error {
 		if !slices.Contains([]string{"FP8", "NVFP4"}, q.Algorithm) {
 			return unread("quant_algo", q.Algorithm)
 		}
+	case "awq":
+		if !strings.EqualFold(q.Version, "gemm") && q.Version != "" || q.Bits != 4 {
+			return unread("version", fmt.Sprintf("%s, of %d bits", q.Version, q.Bits))
+		}
+	case "gptq":
+		for modules := range q.Dynamic {
+			if !strings.HasPrefix(modules, "-:") { // modules that are not quantized
+				return unread("dynamic", modules)
+			}
+		}
+		if !slices.Contains([]string{"", "gptq", "gptq_v2"}, q.Checkpoint) || q.Bits != 4 && q.Bits != 8 {
+			return unread("checkpoint_format", fmt.Sprintf("%s, of %d bits", q.Checkpoint, q.Bits))
+		}
 	case "compressed-tensors":
 		formats := []string{q.Format}
 		for _, g := range q.Groups {
 			formats = append(formats, g.Format)
-			if w := g.Weights; w != nil && w.Symmetric != nil && !*w.Symmetric {
+			if w := g.Weights; w != nil && w.Symmetric != nil && !*w.Symmetric && w.Type != "int" {
 				return unread("config_groups with zero points, of format", q.Format)
 			}
 		}
@@ -128,15 +147,28 @@ var otherScales = []string{".input_scale", ".input_global_scale", ".activation_s
 // decodeFolder replaces a folder's quantized weights and their scales by tensors of F32.
 func decodeFolder(f *safetensors.File, q *quantization) error {
 	var found []safetensors.Info
+	var ints []string
 	for _, info := range f.Tensors {
 		name := info.Name
 		_, scaled := f.Tensor(name + "_scale")
-		if info.Type == numtype.F8_E4M3 && !strings.HasSuffix(name, "_scale") || info.Type == numtype.U8 && scaled ||
+		if isIntegers(f, info) {
+			ints = append(ints, info.Name)
+		} else if info.Type == numtype.F8_E4M3 && !strings.HasSuffix(name, "_scale") || info.Type == numtype.U8 && scaled ||
 			strings.HasSuffix(name, ".weight_packed") {
 			found = append(found, info)
 		}
 	}
 	drop := map[string]bool{}
+	for _, name := range ints {
+		x, others, err := openIntegers(f, name, q)
+		if err != nil {
+			return err
+		}
+		f.Replace(name, x.tensor(), x.typ)
+		for _, name := range others {
+			drop[name] = true
+		}
+	}
 	for _, info := range found {
 		var d decoded
 		var scales []string
@@ -161,7 +193,7 @@ func decodeFolder(f *safetensors.File, q *quantization) error {
 			drop[name] = true
 		}
 	}
-	if len(found) > 0 {
+	if len(found)+len(ints) > 0 {
 		f.Drop(func(name string) bool {
 			return drop[name] || slices.ContainsFunc(otherScales, func(end string) bool { return strings.HasSuffix(name, end) })
 		})

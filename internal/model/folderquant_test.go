@@ -73,3 +73,41 @@ func TestFP8Folder(t *testing.T) {
 		t.Errorf("with scales of other blocks: %v", err)
 	}
 }
+
+// So is a folder with a matrix in bytes and zero points, which says in the file that they are.
+func TestIntegerFolder(t *testing.T) {
+	f := keyFolder(t, synth.Small()[0])
+	config, err := model.ReadFolder(f.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "model.layers.0.mlp.down_proj.weight"
+	r := rand.New(rand.NewPCG(1, 2))
+	codes := tensor.Tensor{Name: name, Type: numtype.I8, Shape: []int{config.Hidden, config.FFN}}
+	zeros := tensor.Tensor{Name: name + "_zero_point", Type: numtype.I8, Shape: []int{config.Hidden, 1}}
+	scales := tensor.Tensor{Name: name + "_scale", Type: tensor.F32, Shape: zeros.Shape}
+	plain := tensor.Tensor{Name: name, Type: tensor.F32, Shape: codes.Shape}
+	for range config.Hidden {
+		zero, scale := int8(r.IntN(256)-128), r.Float32()/1000
+		zeros.Data = append(zeros.Data, byte(zero))
+		scales.Data = binary.LittleEndian.AppendUint32(scales.Data, math.Float32bits(scale))
+		for range config.FFN {
+			code := int8(r.IntN(256) - 128)
+			codes.Data = append(codes.Data, byte(code))
+			weight := (float32(code) - float32(zero)) * scale
+			plain.Data = binary.LittleEndian.AppendUint32(plain.Data, math.Float32bits(weight))
+		}
+	}
+	want, err := f.with(plain).logits(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	how := map[string]any{"quantization_config": object{"quant_method": "compressed-tensors", "format": "int-quantized"}}
+	if got, err := f.with(codes, zeros, scales).logits(how); err != nil || !sameBits(got, want) {
+		t.Errorf("it is another model: %v", err)
+	}
+	how["quantization_config"] = object{"quant_method": "compressed-tensors", "format": "marlin-24"}
+	if _, err := f.with(codes, zeros, scales).logits(how); err == nil || !strings.Contains(err.Error(), "marlin-24") {
+		t.Errorf("with a format that grove does not read: %v", err)
+	}
+}
