@@ -10,22 +10,9 @@ import (
 
 var deepseek = family{
 	arch: "deepseek", pairs: true,
-	named: []Shape{
-		{Name: "tiny-deepseek", Vocab: 416, Hidden: 192, Layers: 4, Heads: 6, KVHeads: 6, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.Experts, c.Used = 11, 3
-				c.ExpertFFN, c.SharedFFN = 64, 128
-				c.Dense = 1
-			}},
-	},
-	small: []Shape{
-		{Name: "deepseek", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.Experts, c.Used = 6, 2
-				c.ExpertFFN, c.SharedFFN = 40, 40
-				c.Dense = 1
-			}},
-	},
+	named: []Shape{{Name: "tiny-deepseek", Hidden: 192, Layers: 4, KVHeads: 6, NormEps: 1e-6,
+		Tune: func(c *model.Config) { tuneExperts(c, 11, 3, 64, 128) }}},
+	small: []Shape{{Tied: true, Tune: func(c *model.Config) { tuneExperts(c, 6, 2, 40, 40) }}},
 	random: func(d *drawing) {
 		d.s.Biases = d.IntN(2) == 0
 		d.scalePositions()
@@ -40,19 +27,19 @@ var deepseek = family{
 var deepseek2 = family{
 	arch: "deepseek2",
 	named: []Shape{
-		{Name: "tiny-deepseek2", Vocab: 416, Hidden: 160, Layers: 3, Heads: 5, KVHeads: 1, HeadDim: 48, FFN: 416,
-			Context: 2560, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
+		{Name: "tiny-deepseek2", Heads: 5, KVHeads: 1, HeadDim: 48, Context: 2560, NormEps: 1e-6, RopeDims: 16,
+			Tune: func(c *model.Config) {
 				c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 32, ValueDim: 24})
 				c.Rope.Scale = 40
 				c.Rope.Original = 64
 				c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1, LogMul: 0.707, Plain: true}
-				tuneExperts(c)
+				tuneExperts(c, 8, 3, 56, 112)
 				c.Rule.Scale = 1.5
 			}},
-		{Name: "tiny-glm4lite", Vocab: 416, Hidden: 160, Layers: 4, Heads: 5, KVHeads: 1, HeadDim: 80, FFN: 416,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
+		{Name: "tiny-glm4lite", Layers: 4, Heads: 5, KVHeads: 1, HeadDim: 80, RopeBase: 1e6, RopeDims: 16,
+			Tune: func(c *model.Config) {
 				c.SetLatent(model.LatentConfig{Rank: 64, QueryRank: 96, PlainDim: 32, ValueDim: 56})
-				tuneExperts(c)
+				tuneExperts(c, 8, 3, 56, 112)
 				c.Rule.All, c.Rule.Sigmoid = false, true
 				c.Rule.Norm = true
 				c.Rule.Scale = 1.8
@@ -60,50 +47,34 @@ var deepseek2 = family{
 				c.Rule.Chosen = 2
 			}},
 	},
-	small: []Shape{
-		{Name: "deepseek2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 56, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 24, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24})
-				c.Experts = 6
-				c.Used = 2
-				c.ExpertFFN = 40
-				c.SharedFFN = 40
-				c.Dense = 1
-				c.Rule.Scale = 2.5
-				c.Rule.All, c.Rule.Sigmoid = false, true
-				c.Rule.Groups = 3
-				c.Rule.Chosen = 2
-			}},
-	},
+	small: []Shape{{HeadDim: 56, RopeDims: 24, Tied: true, Tune: func(c *model.Config) {
+		c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24})
+		tuneExperts(c, 6, 2, 40, 40)
+		c.Rule.Scale = 2.5
+		c.Rule.All, c.Rule.Sigmoid = false, true
+		c.Rule.Groups = 3
+		c.Rule.Chosen = 2
+	}}},
 	random: drawLatent,
 }
 
 var mistral4 = family{
 	arch: "mistral4",
-	named: []Shape{
-		{Name: "tiny-mistral4", Vocab: 416, Hidden: 160, Layers: 3, Heads: 5, KVHeads: 1, HeadDim: 80, FFN: 416,
-			Context: 2560, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.SetLatent(model.LatentConfig{Rank: 64, QueryRank: 96, PlainDim: 32, ValueDim: 64})
-				c.Rope.Scale = 40
-				c.Rope.Original = 64
-				c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1, LogMul: 1, Plain: true}
-				c.Temper = nn.Temper{Scale: 0.1, Length: 64}
-				tuneExperts(c)
-				c.Rule.Norm = true
-			}},
-	},
-	small: []Shape{
-		{Name: "mistral4", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 56, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 24, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24})
-				c.Experts = 6
-				c.Used = 2
-				c.ExpertFFN = 40
-				c.SharedFFN = 40
-				c.Dense = 1
-				c.Rule.Norm = true
-			}},
-	},
+	named: []Shape{{Name: "tiny-mistral4", Heads: 5, KVHeads: 1, HeadDim: 80, Context: 2560, NormEps: 1e-6,
+		RopeDims: 16, Tune: func(c *model.Config) {
+			c.SetLatent(model.LatentConfig{Rank: 64, QueryRank: 96, PlainDim: 32, ValueDim: 64})
+			c.Rope.Scale = 40
+			c.Rope.Original = 64
+			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1, LogMul: 1, Plain: true}
+			c.Temper = nn.Temper{Scale: 0.1, Length: 64}
+			tuneExperts(c, 8, 3, 56, 112)
+			c.Rule.Norm = true
+		}}},
+	small: []Shape{{HeadDim: 56, RopeDims: 24, Tied: true, Tune: func(c *model.Config) {
+		c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24})
+		tuneExperts(c, 6, 2, 40, 40)
+		c.Rule.Norm = true
+	}}},
 	random: func(d *drawing) {
 		drawLatent(d)
 		d.tune(func(c *model.Config) {
@@ -118,24 +89,19 @@ var mistral4 = family{
 
 var kimiLinear = family{
 	arch: "kimi-linear", mixed: true,
-	named: []Shape{
-		{Name: "tiny-kimi-linear", Vocab: 416, Hidden: 160, Layers: 5, Heads: 4, KVHeads: 1, HeadDim: 80, FFN: 416,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
-				tuneKimi(c, model.LatentConfig{Rank: 64, PlainDim: 32, ValueDim: 56}, 24)
-				tuneExperts(c)
-				c.Recurrent = []bool{true, true, false, true, false}
-				c.Rule.Scale = 2.446
-			}},
-	},
-	small: []Shape{
-		{Name: "kimi-linear", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 56, FFN: 96,
-			Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tokens: Qwen2, Tune: func(c *model.Config) {
-				tuneKimi(c, model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24}, 16)
-				tuneExperts(c)
-				c.Recurrent = []bool{false, true}
-				c.Rule.Scale = 2.5
-			}},
-	},
+	named: []Shape{{Name: "tiny-kimi-linear", Layers: 5, Heads: 4, KVHeads: 1, HeadDim: 80, RopeDims: 16,
+		Tune: func(c *model.Config) {
+			tuneKimi(c, model.LatentConfig{Rank: 64, PlainDim: 32, ValueDim: 56}, 24)
+			tuneExperts(c, 8, 3, 56, 112)
+			c.Recurrent = []bool{true, true, false, true, false}
+			c.Rule.Scale = 2.446
+		}}},
+	small: []Shape{{HeadDim: 56, NormEps: 1e-5, RopeDims: 24, Tune: func(c *model.Config) {
+		tuneKimi(c, model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24}, 16)
+		tuneExperts(c, 8, 3, 56, 112)
+		c.Recurrent = []bool{false, true}
+		c.Rule.Scale = 2.5
+	}}},
 	random: func(d *drawing) {
 		drawLatent(d)
 		d.recurrent()
@@ -186,13 +152,4 @@ func drawLatent(d *drawing) {
 			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1, LogMul: 0.7, Plain: true}
 		}
 	})
-}
-
-// tuneExperts gives all layers except the first experts, in addition to two that all rows use.
-func tuneExperts(c *model.Config) {
-	c.Experts = 8
-	c.Used = 3
-	c.ExpertFFN = 56
-	c.SharedFFN = 112
-	c.Dense = 1
 }

@@ -8,15 +8,13 @@ import (
 var qwen3MoE = family{
 	arch: "qwen3moe",
 	named: []Shape{
-		{Name: "tiny-qwen3moe", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 96,
-			Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: sparse(11, 3)},
+		{Name: "tiny-qwen3moe", Hidden: 192, HeadDim: 48, FFN: 96, NormEps: 1e-6, RopeBase: 1e6, Tied: true,
+			Tune: sparse(11, 3)},
 		{Name: "qwen3-30b-a3b-4-layers", Vocab: 151936, Hidden: 2048, Layers: 4, Heads: 32, KVHeads: 4, HeadDim: 128,
-			FFN: 768, Context: 40960, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tokens: Qwen2, Tune: sparse(128, 8)},
+			FFN: 768, Context: 40960, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tokens: Qwen2,
+			Tune: sparse(128, 8)},
 	},
-	small: []Shape{
-		{Name: "qwen3moe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: sparse(5, 2)},
-	},
+	small: []Shape{{HeadDim: 48, Tied: true, Tune: sparse(5, 2)}},
 	random: func(d *drawing) {
 		d.scalePositions()
 		d.experts()
@@ -25,25 +23,18 @@ var qwen3MoE = family{
 
 var mellum = family{
 	arch: "mellum", mixed: true,
-	named: []Shape{
-		{Name: "tiny-mellum", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 96,
-			Context: 1024, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 48, Tokens: GPT2, Tune: func(c *model.Config) {
-				c.Experts, c.Used = 11, 3
-				c.Rope.Scale = 2
-				c.Rope.Original = 64
-				c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
-				c.SetWindow(70)
-				c.Windowed = []bool{true, true, false}
-				c.LocalRope.Base = 1e4
-			}},
-	},
-	small: []Shape{
-		{Name: "mellum", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.Experts, c.Used = 5, 2
-				windowFirst(c)
-			}},
-	},
+	named: []Shape{{Name: "tiny-mellum", HeadDim: 48, FFN: 96, NormEps: 1e-6, RopeBase: 5e5, Tokens: GPT2,
+		Tune: func(c *model.Config) {
+			c.Experts, c.Used = 11, 3
+			yarn(c, 2, 64)
+			c.SetWindow(70)
+			c.Windowed = []bool{true, true, false}
+			c.LocalRope.Base = 1e4
+		}}},
+	small: []Shape{{HeadDim: 48, Tune: func(c *model.Config) {
+		c.Experts, c.Used = 5, 2
+		windowFirst(c)
+	}}},
 	random: func(d *drawing) {
 		d.scalePositions()
 		d.experts()
@@ -52,15 +43,9 @@ var mellum = family{
 }
 
 var olmoe = family{
-	arch: "olmoe",
-	named: []Shape{
-		{Name: "tiny-olmoe", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 6, HeadDim: 32, FFN: 96,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: GPT2, Tune: sparse(12, 4)},
-	},
-	small: []Shape{
-		{Name: "olmoe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: Qwen2, Tune: sparse(5, 2)},
-	},
+	arch:  "olmoe",
+	named: []Shape{{Name: "tiny-olmoe", Hidden: 192, KVHeads: 6, FFN: 96, Tokens: GPT2, Tune: sparse(12, 4)}},
+	small: []Shape{{NormEps: 1e-5, Tune: sparse(5, 2)}},
 	random: func(d *drawing) {
 		d.scalePositions()
 		d.experts()
@@ -69,26 +54,12 @@ var olmoe = family{
 
 var ernie45MoE = family{
 	arch: "ernie4_5-moe",
-	named: []Shape{
-		{Name: "tiny-ernie4_5-moe", Vocab: 416, Hidden: 160, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 384,
-			Context: 1024, NormEps: 1e-5, RopeBase: 5e5, RopeDims: 48, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
-				c.Experts = 8
-				c.Used = 3
-				c.ExpertFFN = 96
-				c.SharedFFN = 192 // llama.cpp's converter derives it from the width and the key/value heads
-				c.Dense = 1
-			}},
-	},
-	small: []Shape{
-		{Name: "ernie4_5-moe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.Experts = 6
-				c.Used = 2
-				c.ExpertFFN = 48
-				c.SharedFFN = 96
-				c.Dense = 1
-			}},
-	},
+	named: []Shape{{Name: "tiny-ernie4_5-moe", Layers: 4, HeadDim: 48, FFN: 384, RopeBase: 5e5, Tied: true,
+		Tokens: SPM, Tune: func(c *model.Config) {
+			// llama.cpp's converter derives the shared width from an expert's and the key/value heads.
+			tuneExperts(c, 8, 3, 96, 192)
+		}}},
+	small: []Shape{{HeadDim: 48, RopeBase: 5e5, Tied: true, Tune: func(c *model.Config) { tuneExperts(c, 6, 2, 48, 96) }}},
 	random: func(d *drawing) {
 		d.groups()
 		d.scalePositions()
@@ -101,33 +72,20 @@ var ernie45MoE = family{
 
 var bailing2 = family{
 	arch: "bailingmoe2",
-	named: []Shape{
-		{Name: "tiny-bailingmoe2", Vocab: 416, Hidden: 160, Layers: 4, Heads: 4, KVHeads: 2, HeadDim: 40, FFN: 416,
-			Context: 1024, NormEps: 1e-6, RopeBase: 6e5, RopeDims: 20, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.Experts = 8
-				c.Used = 3
-				c.ExpertFFN = 64
-				c.SharedFFN = 64
-				c.Dense = 1
-				c.Rule.Norm = true
-				c.Rule.Scale = 2.5
-				c.Rule.Groups = 4
-				c.Rule.Chosen = 2
-			}},
-	},
-	small: []Shape{
-		{Name: "bailingmoe2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.Experts = 6
-				c.Used = 2
-				c.ExpertFFN = 40
-				c.SharedFFN = 40
-				c.Dense = 1
-				c.Rule.Scale = 2.5
-				c.Rule.Groups = 3
-				c.Rule.Chosen = 2
-			}},
-	},
+	named: []Shape{{Name: "tiny-bailingmoe2", Layers: 4, Heads: 4, HeadDim: 40, NormEps: 1e-6, RopeBase: 6e5,
+		RopeDims: 20, Tune: func(c *model.Config) {
+			tuneExperts(c, 8, 3, 64, 64)
+			c.Rule.Norm = true
+			c.Rule.Scale = 2.5
+			c.Rule.Groups = 4
+			c.Rule.Chosen = 2
+		}}},
+	small: []Shape{{RopeDims: 16, Tune: func(c *model.Config) {
+		tuneExperts(c, 6, 2, 40, 40)
+		c.Rule.Scale = 2.5
+		c.Rule.Groups = 3
+		c.Rule.Chosen = 2
+	}}},
 	random: func(d *drawing) {
 		d.rotatePart()
 		d.groups()
@@ -137,32 +95,19 @@ var bailing2 = family{
 
 var afmoe = family{
 	arch: "afmoe", mixed: true,
-	named: []Shape{
-		{Name: "tiny-afmoe", Vocab: 416, Hidden: 160, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.SetWindow(70)
-				c.Experts = 8
-				c.Used = 3
-				c.ExpertFFN = 64
-				c.SharedFFN = 64
-				c.Dense = 2
-				c.Rule.Norm = true
-				c.Rule.Scale = 2.5
-			}},
-	},
-	small: []Shape{
-		{Name: "afmoe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.SetWindow(4)
-				c.Experts = 6
-				c.Used = 2
-				c.ExpertFFN = 40
-				c.SharedFFN = 40
-				c.Dense = 1
-				c.Rule.Norm = true
-				c.Rule.Scale = 2.5
-			}},
-	},
+	named: []Shape{{Name: "tiny-afmoe", Layers: 5, Tune: func(c *model.Config) {
+		c.SetWindow(70)
+		tuneExperts(c, 8, 3, 64, 64)
+		c.Dense = 2
+		c.Rule.Norm = true
+		c.Rule.Scale = 2.5
+	}}},
+	small: []Shape{{Tune: func(c *model.Config) {
+		c.SetWindow(4)
+		tuneExperts(c, 6, 2, 40, 40)
+		c.Rule.Norm = true
+		c.Rule.Scale = 2.5
+	}}},
 	random: func(d *drawing) {
 		d.s.Biases = d.IntN(2) == 0
 		d.groups()
@@ -177,14 +122,9 @@ var afmoe = family{
 
 var minimaxM2 = family{
 	arch: "minimax-m2",
-	named: []Shape{
-		{Name: "tiny-minimax-m2", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 96,
-			Context: 1024, NormEps: 1e-6, RopeBase: 5e6, RopeDims: 24, Tokens: Qwen2, Tune: sparse(11, 3)},
-	},
-	small: []Shape{
-		{Name: "minimax-m2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 5e6, RopeDims: 24, Tokens: Qwen2, Tune: sparse(5, 2)},
-	},
+	named: []Shape{{Name: "tiny-minimax-m2", HeadDim: 48, FFN: 96, NormEps: 1e-6, RopeBase: 5e6, RopeDims: 24,
+		Tune: sparse(11, 3)}},
+	small: []Shape{{RopeBase: 5e6, RopeDims: 24, Tune: sparse(5, 2)}},
 	random: func(d *drawing) {
 		d.rotatePart()
 		d.scalePositions()
@@ -193,15 +133,9 @@ var minimaxM2 = family{
 }
 
 var hunyuanMoE = family{
-	arch: "hunyuan-moe",
-	named: []Shape{
-		{Name: "tiny-hunyuan-moe", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 96,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: sharedToo(11, 3)},
-	},
-	small: []Shape{
-		{Name: "hunyuan-moe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: sharedToo(5, 2)},
-	},
+	arch:  "hunyuan-moe",
+	named: []Shape{{Name: "tiny-hunyuan-moe", HeadDim: 48, FFN: 96, Tied: true, Tune: sharedToo(11, 3)}},
+	small: []Shape{{HeadDim: 48, Tied: true, Tune: sharedToo(5, 2)}},
 	random: func(d *drawing) {
 		d.s.Biases = d.IntN(2) == 0
 		d.scalePositions()
@@ -220,21 +154,16 @@ func sharedToo(experts, used int) func(c *model.Config) {
 
 var mimo2 = family{
 	arch: "mimo2", mixed: true,
-	named: []Shape{
-		{Name: "tiny-mimo2", Vocab: 416, Hidden: 160, Layers: 5, Heads: 8, KVHeads: 2, HeadDim: 48, FFN: 416,
-			Context: 1024, NormEps: 1e-5, RopeBase: 5e6, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.SetWindow(70)
-				c.Windowed = []bool{false, true, true, false, true}
-				mimoExperts(c, 24)
-			}},
-	},
-	small: []Shape{
-		{Name: "mimo2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tokens: Qwen2, Tune: func(c *model.Config) {
-				windowFirst(c)
-				mimoExperts(c, 24)
-			}},
-	},
+	named: []Shape{{Name: "tiny-mimo2", Layers: 5, Heads: 8, HeadDim: 48, RopeBase: 5e6, RopeDims: 16,
+		Tune: func(c *model.Config) {
+			c.SetWindow(70)
+			c.Windowed = []bool{false, true, true, false, true}
+			mimoExperts(c, 24)
+		}}},
+	small: []Shape{{NormEps: 1e-5, RopeDims: 24, Tune: func(c *model.Config) {
+		windowFirst(c)
+		mimoExperts(c, 24)
+	}}},
 	random: func(d *drawing) {
 		d.rotatePart()
 		d.groups()
@@ -274,26 +203,20 @@ func mimoExperts(c *model.Config, values int) {
 var laguna = family{
 	arch: "laguna", mixed: true,
 	named: []Shape{
-		{Name: "tiny-laguna", Vocab: 416, Hidden: 160, Layers: 5, Heads: 4, KVHeads: 2, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
+		{Name: "tiny-laguna", Layers: 5, Heads: 4, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 16,
+			Tune: func(c *model.Config) {
 				c.SetWindow(70)
 				lagunaExperts(c)
 				c.LocalHeads, c.HeadGates = 6, true
-				c.Rope.Scale = 8
-				c.Rope.Original = 48
-				c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
+				yarn(c, 8, 48)
 			}},
-		{Name: "tiny-laguna-full", Vocab: 416, Hidden: 160, Layers: 3, Heads: 4, KVHeads: 2, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 16, Tokens: Qwen2, Tune: lagunaExperts},
+		{Name: "tiny-laguna-full", Heads: 4, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 16, Tune: lagunaExperts},
 	},
-	small: []Shape{
-		{Name: "laguna", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 24, Tokens: Qwen2, Tune: func(c *model.Config) {
-				windowFirst(c)
-				lagunaExperts(c)
-				c.HeadGates = true
-			}},
-	},
+	small: []Shape{{RopeDims: 24, Tune: func(c *model.Config) {
+		windowFirst(c)
+		lagunaExperts(c)
+		c.HeadGates = true
+	}}},
 	random: func(d *drawing) {
 		d.s.Biases = d.IntN(2) == 0
 		d.rotatePart()
@@ -313,32 +236,27 @@ var laguna = family{
 }
 
 func lagunaExperts(c *model.Config) {
-	c.Experts, c.Used = 8, 3
-	c.ExpertFFN, c.SharedFFN = 64, 96
-	c.Dense = 1
+	tuneExperts(c, 8, 3, 64, 96)
 	c.Rule.Scale = 1.25
 }
 
 var smallthinker = family{
 	arch: "smallthinker", mixed: true,
 	named: []Shape{
-		{Name: "tiny-smallthinker", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 96,
-			Context: 8192, NormEps: 1e-6, RopeBase: 1.5e6, RopeDims: 48, Tokens: Qwen2, Tune: func(c *model.Config) {
+		{Name: "tiny-smallthinker", HeadDim: 48, FFN: 96, Context: 8192, NormEps: 1e-6, RopeBase: 1.5e6,
+			Tune: func(c *model.Config) {
 				c.SetWindow(4096) // llama.cpp has no other
 				sparse(11, 3)(c)
 				c.Rule = nn.Rule{Sigmoid: true, Norm: true}
 			}},
-		{Name: "tiny-smallthinker-full", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 96,
-			Context: 1024, NormEps: 1e-6, RopeBase: 1.5e6, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: sparse(11, 3)},
+		{Name: "tiny-smallthinker-full", HeadDim: 48, FFN: 96, NormEps: 1e-6, RopeBase: 1.5e6, Tied: true,
+			Tune: sparse(11, 3)},
 	},
-	small: []Shape{
-		{Name: "smallthinker", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.SetWindow(4)
-				sparse(5, 2)(c)
-				c.Rule = nn.Rule{Sigmoid: true, Norm: true}
-			}},
-	},
+	small: []Shape{{HeadDim: 48, Tied: true, Tune: func(c *model.Config) {
+		c.SetWindow(4)
+		sparse(5, 2)(c)
+		c.Rule = nn.Rule{Sigmoid: true, Norm: true}
+	}}},
 	random: func(d *drawing) {
 		d.window(d.IntN(3) > 0)
 		d.scalePositions()
@@ -350,23 +268,11 @@ var smallthinker = family{
 
 var hyV3 = family{
 	arch: "hy_v3",
-	named: []Shape{
-		{Name: "tiny-hy3", Vocab: 416, Hidden: 160, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1e-5, RopeBase: 11158840, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.Experts, c.Used = 8, 3
-				c.ExpertFFN, c.SharedFFN = 64, 64
-				c.Dense = 1
-				c.Rule.Scale = 2.75
-			}},
-	},
-	small: []Shape{
-		{Name: "hy_v3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 11158840, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.Experts, c.Used = 6, 2
-				c.ExpertFFN, c.SharedFFN = 40, 40
-				c.Dense = 1
-			}},
-	},
+	named: []Shape{{Name: "tiny-hy3", Layers: 4, RopeBase: 11158840, Tune: func(c *model.Config) {
+		tuneExperts(c, 8, 3, 64, 64)
+		c.Rule.Scale = 2.75
+	}}},
+	small: []Shape{{RopeBase: 11158840, Tune: func(c *model.Config) { tuneExperts(c, 6, 2, 40, 40) }}},
 	random: func(d *drawing) {
 		d.s.Biases = d.IntN(2) == 0
 		d.scalePositions()
@@ -380,33 +286,19 @@ var hyV3 = family{
 
 var exaoneMoE = family{
 	arch: "exaone-moe", mixed: true,
-	named: []Shape{
-		{Name: "tiny-exaone-moe", Vocab: 416, Hidden: 160, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.SetWindow(70)
-				c.Experts = 8
-				c.Used = 3
-				c.ExpertFFN = 64
-				c.SharedFFN = 64
-				c.Dense = 1
-				c.Rule.Norm = true
-				c.Rule.Scale = 2.5
-			}},
-	},
-	small: []Shape{
-		{Name: "exaone-moe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
-				windowFirst(c)
-				c.Experts = 6
-				c.Used = 2
-				c.ExpertFFN = 40
-				c.SharedFFN = 40
-				c.Dense = 1
-				c.Rule.Scale = 2.5
-				c.Rule.Groups = 3
-				c.Rule.Chosen = 2
-			}},
-	},
+	named: []Shape{{Name: "tiny-exaone-moe", Layers: 5, RopeBase: 1e6, Tune: func(c *model.Config) {
+		c.SetWindow(70)
+		tuneExperts(c, 8, 3, 64, 64)
+		c.Rule.Norm = true
+		c.Rule.Scale = 2.5
+	}}},
+	small: []Shape{{Tune: func(c *model.Config) {
+		windowFirst(c)
+		tuneExperts(c, 6, 2, 40, 40)
+		c.Rule.Scale = 2.5
+		c.Rule.Groups = 3
+		c.Rule.Chosen = 2
+	}}},
 	random: func(d *drawing) {
 		d.window(d.IntN(3) > 0)
 		d.scalePositions()
@@ -417,22 +309,16 @@ var exaoneMoE = family{
 
 var llama4 = family{
 	arch: "llama4", mixed: true,
-	named: []Shape{
-		{Name: "tiny-llama4", Vocab: 416, Hidden: 160, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1e-5, RopeBase: 5e5, RopeDims: 32, Tokens: Llama3,
-			Llama3: &Llama3Rope{Factor: 8, Low: 1, High: 4, Original: 128}, Tune: func(c *model.Config) {
-				tuneLlama4(c, 2, 24)
-				c.Temper.Length = 30
-			}},
-	},
-	small: []Shape{
-		{Name: "llama4", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-			Context: 64, NormEps: 1e-5, RopeBase: 5e5, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
-				tuneLlama4(c, 2, 4)
-				c.ExpertFFN, c.SharedFFN = 40, 40
-				c.Temper.Length = 3
-			}},
-	},
+	named: []Shape{{Name: "tiny-llama4", Layers: 5, RopeBase: 5e5, Tokens: Llama3,
+		Llama3: &Llama3Rope{Factor: 8, Low: 1, High: 4, Original: 128}, Tune: func(c *model.Config) {
+			tuneLlama4(c, 2, 24)
+			c.Temper.Length = 30
+		}}},
+	small: []Shape{{HeadDim: 48, NormEps: 1e-5, RopeBase: 5e5, Tied: true, Tune: func(c *model.Config) {
+		tuneLlama4(c, 2, 4)
+		c.ExpertFFN, c.SharedFFN = 40, 40
+		c.Temper.Length = 3
+	}}},
 	random: func(d *drawing) {
 		d.experts()
 		every, chunk := 1+d.IntN(d.s.Layers), 1+d.skewed(90, 900)

@@ -5,21 +5,18 @@ import "github.com/grovellm/grove/internal/model"
 var falconH1 = family{
 	arch: "falcon-h1",
 	named: []Shape{
-		{Name: "tiny-falcon-h1", Vocab: 416, Hidden: 128, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 16, FFN: 352,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e10, RopeDims: 16, Tokens: Llama3, Tune: func(c *model.Config) {
+		{Name: "tiny-falcon-h1", Hidden: 128, HeadDim: 16, FFN: 352, RopeBase: 1e10, Tokens: Llama3,
+			Tune: func(c *model.Config) {
 				parallelMamba(c, model.MambaConfig{Heads: 6, Groups: 1, HeadDim: 16, StateDim: 40, Plain: true})
 			}},
-		{Name: "tiny-falcon-h1-norm", Vocab: 416, Hidden: 128, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 16, FFN: 352,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Tokens: Llama3, Tune: func(c *model.Config) {
+		{Name: "tiny-falcon-h1-norm", Hidden: 128, HeadDim: 16, FFN: 352, Tokens: Llama3,
+			Tune: func(c *model.Config) {
 				parallelMamba(c, model.MambaConfig{Heads: 8, Groups: 2, HeadDim: 20, StateDim: 24})
 			}},
 	},
-	small: []Shape{
-		{Name: "falcon-h1", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
-				parallelMamba(c, model.MambaConfig{Heads: 8, Groups: 2, HeadDim: 20, StateDim: 12})
-			}},
-	},
+	small: []Shape{{Tune: func(c *model.Config) {
+		parallelMamba(c, model.MambaConfig{Heads: 8, Groups: 2, HeadDim: 20, StateDim: 12})
+	}}},
 	random: drawFalcon,
 }
 

@@ -9,8 +9,8 @@ import (
 var gemma4 = family{
 	arch: "gemma4", fewest: 2, mixed: true,
 	named: []Shape{
-		{Name: "tiny-gemma4", Vocab: 416, Hidden: 96, Layers: 6, Heads: 4, KVHeads: 2, HeadDim: 48, FFN: 160,
-			Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+		{Name: "tiny-gemma4", Hidden: 96, Layers: 6, Heads: 4, HeadDim: 48, FFN: 160, NormEps: 1e-6, RopeBase: 1e6,
+			Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
 				c.SetGemma4Layers(24, 2)
 				c.Windowed = []bool{true, true, false, true, true, false}
 				c.Window = 70
@@ -19,8 +19,8 @@ var gemma4 = family{
 				c.PerLayer = 16
 				c.LogitCap = 9
 			}},
-		{Name: "tiny-gemma4-experts", Vocab: 416, Hidden: 96, Layers: 3, Heads: 4, KVHeads: 1, HeadDim: 48, FFN: 160,
-			Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+		{Name: "tiny-gemma4-experts", Hidden: 96, Heads: 4, KVHeads: 1, HeadDim: 48, FFN: 160, NormEps: 1e-6,
+			RopeBase: 1e6, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
 				c.SetGemma4Layers(24, 4)
 				c.Windowed = []bool{true, true, false}
 				c.Window = 70
@@ -31,7 +31,8 @@ var gemma4 = family{
 				c.LogitCap = 9
 			}},
 		{Name: "gemma4-e4b", Vocab: 262144, Hidden: 2560, Layers: 42, Heads: 8, KVHeads: 2, HeadDim: 512, FFN: 10240,
-			Context: 131072, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 512, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+			Context: 131072, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 512, Tied: true, Tokens: SPM,
+			Tune: func(c *model.Config) {
 				c.SetGemma4Layers(256, 2)
 				c.Windowed = slices.Repeat([]bool{true, true, true, true, true, false}, 7)
 				c.Window = 512
@@ -41,23 +42,21 @@ var gemma4 = family{
 			}},
 	},
 	small: []Shape{
-		{Name: "gemma4", Vocab: 400, Hidden: 64, Layers: 4, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.SetGemma4Layers(32, 1)
-				c.Window, c.Windowed = 4, []bool{true, false, true, false}
-				c.Sharing = 2
-				c.WideSharing = true
-				c.PerLayer = 8
-			}},
-		{Name: "gemma4-experts", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.SetGemma4Layers(32, 2)
-				c.Window, c.Windowed = 4, []bool{true, false}
-				c.KeyValues = true
-				c.Experts = 5
-				c.Used = 2
-				c.ExpertFFN = 40
-			}},
+		{Layers: 4, HeadDim: 48, RopeBase: 1e6, Tied: true, Tune: func(c *model.Config) {
+			c.SetGemma4Layers(32, 1)
+			c.Window, c.Windowed = 4, []bool{true, false, true, false}
+			c.Sharing = 2
+			c.WideSharing = true
+			c.PerLayer = 8
+		}},
+		{Name: "gemma4-experts", HeadDim: 48, RopeBase: 1e6, Tied: true, Tune: func(c *model.Config) {
+			c.SetGemma4Layers(32, 2)
+			c.Window, c.Windowed = 4, []bool{true, false}
+			c.KeyValues = true
+			c.Experts = 5
+			c.Used = 2
+			c.ExpertFFN = 40
+		}},
 	},
 	random: drawGemma4,
 }
@@ -107,8 +106,8 @@ func drawGemma4(d *drawing) {
 var gemma3n = family{
 	arch: "gemma3n", fewest: 2, mixed: true,
 	named: []Shape{
-		{Name: "tiny-gemma3n", Vocab: 416, Hidden: 96, Layers: 7, Heads: 4, KVHeads: 2, HeadDim: 24, FFN: 160,
-			Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 24, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+		{Name: "tiny-gemma3n", Hidden: 96, Layers: 7, Heads: 4, HeadDim: 24, FFN: 160, NormEps: 1e-6, RopeBase: 1e6,
+			Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
 				c.SetWindow(70)
 				c.Sharing = 2
 				c.PerLayer = 16
@@ -117,24 +116,22 @@ var gemma3n = family{
 				c.SetSparsity([]float64{0.95, 0.8, 0.3})
 			}},
 		{Name: "gemma-3n-e2b", Vocab: 262400, Hidden: 2048, Layers: 30, Heads: 8, KVHeads: 2, HeadDim: 256, FFN: 8192,
-			Context: 32768, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 256, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+			Context: 32768, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 256, Tied: true, Tokens: SPM,
+			Tune: func(c *model.Config) {
 				c.SetWindow(512)
 				c.Sharing = 10
 				c.PerLayer = 256
 			}},
 	},
-	small: []Shape{
-		{Name: "gemma3n", Vocab: 400, Hidden: 64, Layers: 4, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 32, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.SetWindow(4)
-				c.Windowed = []bool{true, false, true, false}
-				c.Sharing = 2
-				c.PerLayer = 8
-				c.Streams = 3
-				c.Laurel = 12
-				c.SetSparsity([]float64{0.9})
-			}},
-	},
+	small: []Shape{{Layers: 4, RopeBase: 1e6, Tied: true, Tune: func(c *model.Config) {
+		c.SetWindow(4)
+		c.Windowed = []bool{true, false, true, false}
+		c.Sharing = 2
+		c.PerLayer = 8
+		c.Streams = 3
+		c.Laurel = 12
+		c.SetSparsity([]float64{0.9})
+	}}},
 	random: func(d *drawing) {
 		windowed := make([]bool, d.s.Layers)
 		for i := range windowed {

@@ -9,22 +9,19 @@ import (
 var graniteHybrid = family{
 	arch: "granitehybrid", pairs: true, fewest: 2, mixed: true,
 	named: []Shape{
-		{Name: "tiny-granite-hybrid", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
-				mambaLayers(c, model.MambaConfig{Heads: 12, Groups: 1, HeadDim: 32, StateDim: 48})
-			}},
-		{Name: "tiny-granite-hybrid-experts", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 96,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
+		{Name: "tiny-granite-hybrid", Hidden: 192, Layers: 5, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
+			mambaLayers(c, model.MambaConfig{Heads: 12, Groups: 1, HeadDim: 32, StateDim: 48})
+		}},
+		{Name: "tiny-granite-hybrid-experts", Hidden: 192, Layers: 5, FFN: 96, Tied: true, Tokens: GPT2,
+			Tune: func(c *model.Config) {
 				mambaLayers(c, model.MambaConfig{Heads: 12, Groups: 2, HeadDim: 32, StateDim: 48})
 				c.Experts, c.Used = 7, 3
 				c.SharedFFN = 160
 			}},
 	},
 	small: []Shape{
-		{Name: "granitehybrid", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: Qwen2, Tune: mambaFirst(0)},
-		{Name: "granitehybrid-experts", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: Qwen2, Tune: mambaFirst(5)},
+		{Tied: true, Tune: mambaFirst(0)},
+		{Name: "granitehybrid-experts", Tied: true, Tune: mambaFirst(5)},
 	},
 	random: drawGraniteHybrid,
 }
@@ -70,10 +67,7 @@ func mambaLayers(c *model.Config, m model.MambaConfig) {
 	c.Kernel, c.Recurrent = 4, []bool{true, true, false, true, false}
 	c.Mamba = m
 	c.NoRope = slices.Repeat([]bool{true}, c.Layers)
-	c.AttnScale = 0.3
-	c.EmbedScale = 3
-	c.ResidualScale = 0.7
-	c.LogitScale = 2.5
+	tuneGranite(c)
 }
 
 // mambaFirst makes the first of two layers Mamba-2.

@@ -7,19 +7,13 @@ import (
 
 var mistral3 = family{
 	arch: "mistral3", pairs: true,
-	named: []Shape{
-		{Name: "tiny-mistral3", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e5, RopeDims: 48, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.Rope.Scale = 16
-				c.Rope.Original = 64
-				c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1, LogMul: 1}
-				c.Temper = nn.Temper{Scale: 0.1, Length: 64}
-			}},
-	},
-	small: []Shape{
-		{Name: "mistral3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: Qwen2},
-	},
+	named: []Shape{{Name: "tiny-mistral3", HeadDim: 48, RopeBase: 1e5, Tune: func(c *model.Config) {
+		c.Rope.Scale = 16
+		c.Rope.Original = 64
+		c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1, LogMul: 1}
+		c.Temper = nn.Temper{Scale: 0.1, Length: 64}
+	}}},
+	small: []Shape{{NormEps: 1e-5, Tied: true}},
 	random: func(d *drawing) {
 		d.scalePositions()
 		d.tune(func(c *model.Config) {

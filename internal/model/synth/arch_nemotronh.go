@@ -8,43 +8,33 @@ import (
 
 var nemotronH = family{
 	arch: "nemotron_h", pairs: true, fewest: 3, mixed: true,
-	named: []Shape{
-		{Name: "tiny-nemotron-h", Vocab: 416, Hidden: 128, Layers: 7, Heads: 4, KVHeads: 2, HeadDim: 24, FFN: 352,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tokens: Qwen2, Tune: func(c *model.Config) {
-				oneHalf(c, "M-M*-M*", model.MambaConfig{Heads: 20, Groups: 2, HeadDim: 16, StateDim: 40})
-			}},
-	},
-	small: []Shape{
-		{Name: "nemotron_h", Vocab: 400, Hidden: 64, Layers: 3, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: threeHalves},
-	},
+	named: []Shape{{Name: "tiny-nemotron-h", Hidden: 128, Layers: 7, Heads: 4, HeadDim: 24, FFN: 352,
+		Tune: func(c *model.Config) {
+			oneHalf(c, "M-M*-M*", model.MambaConfig{Heads: 20, Groups: 2, HeadDim: 16, StateDim: 40})
+		}}},
+	small:  []Shape{{Layers: 3, HeadDim: 48, Tied: true, Tune: threeHalves}},
 	random: drawNemotron,
 }
 
 var nemotronHMoE = family{
 	arch: "nemotron_h_moe", pairs: true, fewest: 3, mixed: true,
-	named: []Shape{
-		{Name: "tiny-nemotron-h-experts", Vocab: 416, Hidden: 128, Layers: 7, Heads: 4, KVHeads: 2, HeadDim: 24, FFN: 96,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tokens: Qwen2, Tune: func(c *model.Config) {
-				oneHalf(c, "MEM*E*E", model.MambaConfig{Heads: 20, Groups: 2, HeadDim: 16, StateDim: 40})
-				c.Experts, c.Used = 8, 3
-				c.ExpertFFN, c.SharedFFN = 96, 160
-				c.Narrow = 64
-				c.Rule.Norm, c.Rule.Scale = true, 2.5
-				c.Rule.Groups, c.Rule.Chosen = 1, 1
-			}},
-	},
-	small: []Shape{
-		{Name: "nemotron_h_moe", Vocab: 400, Hidden: 64, Layers: 3, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
-				threeHalves(c)
-				c.Experts, c.Used = 6, 2
-				c.ExpertFFN, c.SharedFFN = 96, 40
-				c.Narrow = 32
-				c.Rule.Scale = 2.5
-				c.Rule.Groups, c.Rule.Chosen = 3, 2
-			}},
-	},
+	named: []Shape{{Name: "tiny-nemotron-h-experts", Hidden: 128, Layers: 7, Heads: 4, HeadDim: 24, FFN: 96,
+		Tune: func(c *model.Config) {
+			oneHalf(c, "MEM*E*E", model.MambaConfig{Heads: 20, Groups: 2, HeadDim: 16, StateDim: 40})
+			c.Experts, c.Used = 8, 3
+			c.ExpertFFN, c.SharedFFN = 96, 160
+			c.Narrow = 64
+			c.Rule.Norm, c.Rule.Scale = true, 2.5
+			c.Rule.Groups, c.Rule.Chosen = 1, 1
+		}}},
+	small: []Shape{{Layers: 3, HeadDim: 48, Tied: true, Tune: func(c *model.Config) {
+		threeHalves(c)
+		c.Experts, c.Used = 6, 2
+		c.ExpertFFN, c.SharedFFN = 96, 40
+		c.Narrow = 32
+		c.Rule.Scale = 2.5
+		c.Rule.Groups, c.Rule.Chosen = 3, 2
+	}}},
 	random: drawNemotron,
 }
 

@@ -7,16 +7,16 @@ import (
 var phi3 = family{
 	arch: "phi3",
 	named: []Shape{
-		{Name: "tiny-longrope", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tokens: SPM, Tune: func(c *model.Config) {
-				c.Rope.Original, c.Rope.Attn = 300, 1.1875
-				for i := range c.Rope.Dims / 2 {
-					c.Rope.Short = append(c.Rope.Short, 1+float32(i)/16)
-					c.Rope.Long = append(c.Rope.Long, 1+float32(i*i)/4)
-				}
-			}},
+		{Name: "tiny-longrope", Hidden: 192, RopeDims: 24, Tokens: SPM, Tune: func(c *model.Config) {
+			c.Rope.Original, c.Rope.Attn = 300, 1.1875
+			for i := range c.Rope.Dims / 2 {
+				c.Rope.Short = append(c.Rope.Short, 1+float32(i)/16)
+				c.Rope.Long = append(c.Rope.Long, 1+float32(i*i)/4)
+			}
+		}},
 		{Name: "phi-4-mini", Vocab: 200064, Hidden: 3072, Layers: 32, Heads: 24, KVHeads: 8, HeadDim: 128, FFN: 8192,
-			Context: 131072, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 96, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
+			Context: 131072, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 96, Tied: true, Tokens: GPT2,
+			Tune: func(c *model.Config) {
 				c.Rope.Original, c.Rope.Attn = 4096, 1.19
 				for i := range c.Rope.Dims / 2 {
 					c.Rope.Short = append(c.Rope.Short, 1)
@@ -24,10 +24,7 @@ var phi3 = family{
 				}
 			}},
 	},
-	small: []Shape{
-		{Name: "phi3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tied: true, Tokens: Qwen2},
-	},
+	small: []Shape{{NormEps: 1e-5, RopeDims: 24, Tied: true}},
 	random: func(d *drawing) {
 		d.rotatePart()
 		d.window(d.IntN(4) > 0)

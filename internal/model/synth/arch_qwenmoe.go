@@ -6,32 +6,25 @@ import (
 
 var qwen35MoE = family{
 	arch: "qwen35moe", mixed: true, tiled: true,
-	named: []Shape{
-		{Name: "tiny-qwen35moe", Vocab: 416, Hidden: 160, Layers: 5, Heads: 4, KVHeads: 2, HeadDim: 48, FFN: 64,
-			Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 12, Tokens: Qwen2, Tune: func(c *model.Config) {
-				sharedExpert(c)
-				c.Delta = model.DeltaConfig{KeyHeads: 2, ValueHeads: 6, KeyDim: 32, ValueDim: 32}
-			}},
-	},
+	named: []Shape{{Name: "tiny-qwen35moe", Layers: 5, Heads: 4, HeadDim: 48, FFN: 64, NormEps: 1e-6, RopeBase: 1e6,
+		RopeDims: 12, Tune: func(c *model.Config) {
+			sharedExpert(c)
+			c.Delta = model.DeltaConfig{KeyHeads: 2, ValueHeads: 6, KeyDim: 32, ValueDim: 32}
+		}}},
 	random: func(d *drawing) { d.drawSharedExpert(false) },
 }
 
 var qwen2MoE = family{
 	arch: "qwen2moe",
-	named: []Shape{
-		{Name: "tiny-qwen2moe", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 64,
-			Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.Experts, c.Used = 11, 3
-				c.SharedFFN = 160
-			}},
-	},
-	small: []Shape{
-		{Name: "qwen2moe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 48,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.Experts, c.Used = 5, 2
-				c.SharedFFN = 96
-			}},
-	},
+	named: []Shape{{Name: "tiny-qwen2moe", Hidden: 192, FFN: 64, NormEps: 1e-6, RopeBase: 1e6,
+		Tune: func(c *model.Config) {
+			c.Experts, c.Used = 11, 3
+			c.SharedFFN = 160
+		}}},
+	small: []Shape{{FFN: 48, Tune: func(c *model.Config) {
+		c.Experts, c.Used = 5, 2
+		c.SharedFFN = 96
+	}}},
 	random: func(d *drawing) {
 		d.scalePositions()
 		d.experts()
@@ -42,13 +35,11 @@ var qwen2MoE = family{
 
 var qwen3next = family{
 	arch: "qwen3next", mixed: true,
-	named: []Shape{
-		{Name: "tiny-qwen3next", Vocab: 416, Hidden: 160, Layers: 5, Heads: 4, KVHeads: 2, HeadDim: 48, FFN: 64,
-			Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 12, Tokens: Qwen2, Tune: func(c *model.Config) {
-				sharedExpert(c)
-				c.Delta = model.DeltaConfig{KeyHeads: 2, ValueHeads: 6, KeyDim: 32, ValueDim: 32, Grouped: true}
-			}},
-	},
+	named: []Shape{{Name: "tiny-qwen3next", Layers: 5, Heads: 4, HeadDim: 48, FFN: 64, NormEps: 1e-6, RopeBase: 1e6,
+		RopeDims: 12, Tune: func(c *model.Config) {
+			sharedExpert(c)
+			c.Delta = model.DeltaConfig{KeyHeads: 2, ValueHeads: 6, KeyDim: 32, ValueDim: 32, Grouped: true}
+		}}},
 	random: func(d *drawing) { d.drawSharedExpert(true) },
 }
 

@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -28,19 +29,45 @@ func init() {
 	}
 	var large []Shape
 	for _, f := range families {
-		for i := range f.small {
-			f.small[i].Arch = f.arch
+		for i, s := range f.small {
+			s.Arch, s.Name = f.arch, cmp.Or(s.Name, f.arch)
+			f.small[i] = s.or(smallShape)
 		}
 		for _, s := range f.named {
 			s.Arch = f.arch
 			if strings.HasPrefix(s.Name, "tiny-") {
-				shapes = append(shapes, s)
+				shapes = append(shapes, s.or(tinyShape))
 			} else {
 				large = append(large, s)
 			}
 		}
 	}
 	shapes = append(shapes, large...)
+}
+
+// tinyShape and smallShape have the values that shapes named tiny-... and small shapes leave out.
+var (
+	tinyShape = Shape{Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, Tokens: Qwen2}
+	smallShape = Shape{Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, Tokens: Qwen2}
+)
+
+// or sets the widths and numbers that a shape leaves out to those of another; all dimensions are rotated.
+func (s Shape) or(other Shape) Shape {
+	s.Vocab = cmp.Or(s.Vocab, other.Vocab)
+	s.Hidden = cmp.Or(s.Hidden, other.Hidden)
+	s.Layers = cmp.Or(s.Layers, other.Layers)
+	s.Heads = cmp.Or(s.Heads, other.Heads)
+	s.KVHeads = cmp.Or(s.KVHeads, other.KVHeads)
+	s.HeadDim = cmp.Or(s.HeadDim, other.HeadDim)
+	s.FFN = cmp.Or(s.FFN, other.FFN)
+	s.Context = cmp.Or(s.Context, other.Context)
+	s.NormEps = cmp.Or(s.NormEps, other.NormEps)
+	s.RopeBase = cmp.Or(s.RopeBase, other.RopeBase)
+	s.RopeDims = cmp.Or(s.RopeDims, s.HeadDim)
+	s.Tokens = cmp.Or(s.Tokens, other.Tokens)
+	return s
 }
 
 // family is the random models of an architecture.
@@ -52,7 +79,9 @@ type family struct {
 	// size, every way to share key/value heads, and rotations whose scaling starts within a test's reach.
 	named []Shape
 
-	small []Shape // narrow, with two layers: tests read their files thousands of times
+	// small are narrow, with two layers: tests read their files thousands of times. The first has the
+	// architecture's name.
+	small []Shape
 
 	random func(d *drawing) // draws everything except widths, for Random
 	fewest int              // the minimum number of layers; 0 means 1
@@ -162,9 +191,7 @@ func (d *drawing) scalePositions() {
 	}
 	d.tune(func(c *model.Config) {
 		if c.Rope.Factors == nil {
-			c.Rope.Scale = 4
-			c.Rope.Original = 64
-			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
+			yarn(c, 4, 64)
 		}
 	})
 }
@@ -242,6 +269,19 @@ func (d *drawing) delta(grouped bool) {
 	heads := model.DeltaConfig{KeyHeads: keyHeads, ValueHeads: keyHeads * shared, KeyDim: dim,
 		ValueDim: dim, Grouped: grouped}
 	d.tune(func(c *model.Config) { c.Delta = heads })
+}
+
+// tuneExperts gives all layers except the first experts, in addition to shared ones that all rows use.
+func tuneExperts(c *model.Config, experts, used, width, shared int) {
+	c.Experts, c.Used = experts, used
+	c.ExpertFFN, c.SharedFFN = width, shared
+	c.Dense = 1
+}
+
+// yarn scales positions beyond a context of original.
+func yarn(c *model.Config, scale float64, original int) {
+	c.Rope.Scale, c.Rope.Original = scale, original
+	c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
 }
 
 // sparse gives layers experts, of which each row uses some.
