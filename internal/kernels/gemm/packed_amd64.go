@@ -4,21 +4,6 @@ package gemm
 
 import "github.com/grovellm/grove/internal/kernels/cpu"
 
-//go:noescape
-func mulPackedF32AVX512(t *tile)
-
-//go:noescape
-func mulPackedBF16AVX512BF16(t *tile)
-
-//go:noescape
-func mulPackedF32AVX2(t *tile)
-
-//go:noescape
-func packPairsAVX512BF16(dst *byte, src *float32, stride, pairs int)
-
-//go:noescape
-func packPairsAVX2(dst *byte, src *float32, stride, pairs int)
-
 // packedEngine picks the assembly for products of two packed matrices; if there is none, the rows
 // of one go through the kernels of Mul.
 func packedEngine(t Type, l cpu.Level) (e engine, ok bool) {

@@ -260,9 +260,11 @@ func (k *blockQuant) minimums(r, v, a, b int) {
 	}
 }
 
+const unpacking = "(dst, src *byte, n int)"
+
 // unpack emits the function that makes signed bytes of a panel's elements, and f32 of its scales, for many rows.
 func (k *blockQuant) unpack(name string) {
-	k.Func(name, name+" unpacks n blocks of 32 of a panel.", 24)
+	k.Func(name, name+" unpacks n blocks of 32 of a panel.", unpacking, 24)
 	const dst = "R2"
 	k.I("MOVD dst+0(FP), %s", dst)
 	k.I("MOVD src+8(FP), %s", heads)

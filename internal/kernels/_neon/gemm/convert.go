@@ -50,7 +50,8 @@ func (c rounding) round(r, u, t, q int) {
 }
 
 func round(f *asm.File) {
-	f.Func("roundNEON", "roundNEON rounds n f32, a multiple of 8, to bf16, each kept as an f32.", 24)
+	f.Func("roundNEON",
+		"roundNEON rounds n f32, a multiple of 8, to bf16, each kept as an f32.", "(dst *byte, src *float32, n int)", 24)
 	f.I("MOVD dst+0(FP), R0")
 	f.I("MOVD src+8(FP), R1")
 	f.I("MOVD n+16(FP), R2")
@@ -68,7 +69,7 @@ func round(f *asm.File) {
 // quantize is quantizeRow, for blocks of so many bytes, so many in a group. The largest magnitude
 // is found on the bits as integers, which puts infinities and NaNs on top.
 func quantize(f *asm.File, name string, size, blocks int) {
-	f.Func(name, name+" quantises n f32, a multiple of 32, to groups of int8.", 24)
+	f.Func(name, name+" quantises n f32, a multiple of 32, to groups of int8.", "(dst *byte, src *float32, n int)", 24)
 	const (
 		dst, src, n, left  = "R0", "R1", "R2", "R3"
 		count, from        = "R4", "R5"

@@ -17,7 +17,7 @@ func floatKernels(f *asm.File) {
 	for _, k := range []floatKernel{
 		{kernel: kernel{name: "mulF32", doc: "an f32 panel by f32."}, wStep: 128, turn: 4, load2: loadF32},
 		{kernel: kernel{name: "mulF16", doc: "an f16 panel by f32."}, wStep: 64, turn: 4, load2: loadF16},
-		{kernel: kernel{name: "mulBF16", doc: "a bf16 panel by f32 rounded to bf16. It leaves what it should have written, and returns 1, if a sum was flushed to zero.", args: 16},
+		{kernel: kernel{name: "mulBF16", doc: "a bf16 panel by f32 rounded to bf16. It leaves what it should have written, and returns 1, if a sum was flushed to zero.", flushes: true},
 			wStep: 128, turn: 2, pairs: true},
 	} {
 		k.File = f

@@ -370,7 +370,7 @@ func (k *kQuant) storeElements(dst string, elements func(turn, v, a, b, t int)) 
 // rows that is less work than every few of them doing it anew.
 func (k *kQuant) unpack() {
 	k.name = fmt.Sprintf("unpackQ%dK%s", k.bits, k.level())
-	k.Func(k.name, k.name+" unpacks n blocks of 256 of a panel.", 24)
+	k.Func(k.name, k.name+" unpacks n blocks of 256 of a panel.", unpacking, 24)
 	const dst = "R2"
 	k.I("MOVD dst+0(FP), %s", dst)
 	k.I("MOVD src+8(FP), %s", heads)

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -9,14 +10,16 @@ import (
 )
 
 func main() {
-	f := asm.New("go run ./gemm")
+	const command = "go run ./gemm"
+	f := asm.New(command)
 	floatKernels(f)
 	blockKernels(f)
 	kKernels(f)
 	packedKernels(f)
 	convertKernels(f)
 	roofKernels(f)
-	if err := f.Write("../gemm/kernels_arm64.s"); err != nil {
+	err := errors.Join(f.Write("../gemm/kernels_arm64.s"), asm.Stubs("../gemm/stubs_arm64.go", command, "gemm", f))
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

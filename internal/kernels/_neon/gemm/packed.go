@@ -8,7 +8,7 @@ func packedKernels(f *asm.File) {
 	for _, k := range []floatKernel{
 		{kernel: kernel{name: "mulPackedF32NEON", doc: "half an f32 panel by rows of another."}, load2: loadF32},
 		{kernel: kernel{name: "mulPackedBF16NEON", doc: "half a bf16 panel by rows of another. It leaves what it should have written, and returns 1, if a sum was flushed to zero.",
-			args: 16}, pairs: true},
+			flushes: true}, pairs: true},
 	} {
 		k.File = f
 		k.vecs = 4
@@ -75,7 +75,8 @@ func (k *floatKernel) generatePacked() {
 // packPairs rounds two rows of 32 f32 at a time to bf16 and interleaves them: a step of a bf16
 // panel out of rows k and k+1 of the transposed matrix.
 func packPairs(f *asm.File) {
-	f.Func("packPairsNEON", "packPairsNEON packs so many pairs of rows, stride bytes apart, as steps of a bf16 panel.", 32)
+	f.Func("packPairsNEON", "packPairsNEON packs so many pairs of rows, stride bytes apart, as steps of a bf16 panel.",
+		"(dst *byte, src *float32, stride, pairs int)", 32)
 	f.I("MOVD dst+0(FP), R0")
 	f.I("MOVD src+8(FP), R1")
 	f.I("MOVD stride+16(FP), R2")

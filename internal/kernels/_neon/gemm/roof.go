@@ -14,7 +14,7 @@ const chains = 24
 
 // peak emits a loop of independent chains of one instruction.
 func peak(f *asm.File, name, doc string, op func(d, n, m, index int)) {
-	f.Func(name, name+" "+doc, 8)
+	f.Func(name, name+" "+doc, "(iters int)", 8)
 	f.I("MOVD iters+0(FP), R0")
 	for i := range chains + 2 {
 		f.Zero(i)
@@ -31,7 +31,7 @@ func peak(f *asm.File, name, doc string, op func(d, n, m, index int)) {
 // read emits a loop over memory that keeps many loads in flight, and asks for lines as the product kernels do.
 func read(f *asm.File) {
 	const ahead = 8192
-	f.Func("readNEON", "readNEON is the exclusive or of the 8-byte words of n bytes, n a multiple of 512.", 24)
+	f.Func("readNEON", "readNEON is the exclusive or of the 8-byte words of n bytes, n a multiple of 512.", "(p *byte, n int) uint64", 24)
 	f.I("MOVD p+0(FP), R0")
 	f.I("MOVD n+8(FP), R1")
 	for i := range 8 {

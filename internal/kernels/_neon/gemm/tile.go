@@ -53,12 +53,16 @@ type kernel struct {
 	*asm.File
 	name, doc     string
 	vecs, maxRows int
-	args          int // bytes of arguments and results
+	flushes       bool // it returns whether a sum was flushed to zero
 }
 
 // begin opens the function, loads the arguments and jumps to the body for the rows asked for.
 func (k *kernel) begin(setup func()) {
-	k.Func(k.name, k.doc, max(8, k.args))
+	signature, size := "(t *tile)", 8
+	if k.flushes {
+		signature, size = "(t *tile) (flushed int)", 16
+	}
+	k.Func(k.name, k.doc, signature, size)
 	k.I("MOVD t+0(FP), %s", args)
 	k.arg(tileW, w)
 	k.arg(tileX, x(0))

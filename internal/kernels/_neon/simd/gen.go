@@ -14,7 +14,6 @@ import (
 // each hides the latency of the others.
 type gen struct {
 	*asm.File
-	stubs  *strings.Builder
 	args   map[string]string // where the arguments of this kernel are
 	labels int
 
@@ -63,8 +62,8 @@ func (g *gen) fn(name, signature string) {
 		put("ret", typ.Results.List[0].Type)
 	}
 	g.labels = 0
-	g.Func(name, "func "+name+strings.TrimPrefix(signature, "func"), at)
-	fmt.Fprintf(g.stubs, "\n//go:noescape\nfunc %s%s\n", name, strings.TrimPrefix(signature, "func"))
+	signature = strings.TrimPrefix(signature, "func")
+	g.Func(name, "func "+name+signature, signature, at)
 }
 
 func (g *gen) label() string {

@@ -378,8 +378,7 @@ func (k *blockQuant) avx2(low, fifth, ones Mem) {
 // unpackAVX512 emits the function that makes bytes of a panel's elements, and f32 of its scales, for many rows.
 func (k *blockQuant) unpackAVX512(low, fifth Mem) {
 	name := "unpack" + k.typ + "AVX512"
-	TEXT(name, NOSPLIT, "func(dst, src *byte, n int)")
-	Doc(fmt.Sprintf("%s unpacks n blocks of 32 of a panel.", name))
+	function(name, "(dst, src *byte, n int)", fmt.Sprintf("%s unpacks n blocks of 32 of a panel.", name))
 	dst, table := reg.RDI, Z(28)
 	Load(Param("dst"), dst)
 	Load(Param("src"), w)
@@ -413,8 +412,7 @@ func (k *blockQuant) unpackAVX512(low, fifth Mem) {
 // work for many rows than every few of them unpacking it anew; elsewhere it is not, nor is it of
 // Q4_0.
 func (k *blockQuant) unpackAVX2(low, fifth Mem) {
-	TEXT("unpackQ50AVX2", NOSPLIT, "func(dst, src *byte, n int)")
-	Doc("unpackQ50AVX2 unpacks n blocks of 32 of a Q5_0 panel to those of Q8_0.")
+	function("unpackQ50AVX2", "(dst, src *byte, n int)", "unpackQ50AVX2 unpacks n blocks of 32 of a Q5_0 panel to those of Q8_0.")
 	dst, more := reg.RDI, Y(5)
 	Load(Param("dst"), dst)
 	Load(Param("src"), w)

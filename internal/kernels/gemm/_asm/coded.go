@@ -347,8 +347,7 @@ func entries4(to reg.VecPhysical, apart uint8, number func(i int)) {
 
 // generate emits the function: over groups of eight outputs, blocks of 32 elements.
 func (c *coded) generate(unit, over Mem) {
-	TEXT("expand"+c.name+"AVX2", NOSPLIT, "func(dst, src, entries, signs *byte)")
-	Doc("expand" + c.name + "AVX2 unpacks a step of a panel.")
+	function("expand"+c.name+"AVX2", "(dst, src, entries, signs *byte)", "expand"+c.name+"AVX2 unpacks a step of a panel.")
 	Load(Param("dst"), codedTo)
 	Load(Param("src"), codedFrom)
 	Load(Param("entries"), codedEntries)

@@ -17,8 +17,8 @@ func convertKernels() {
 
 // roundAVX2 rounds f32 to bf16 in place in the f32 format.
 func roundAVX2() {
-	TEXT("roundAVX2", NOSPLIT, "func(dst *byte, src *float32, n int)")
-	Doc("roundAVX2 rounds n f32, a multiple of 8, to bf16, each kept as an f32.")
+	function("roundAVX2", "(dst *byte, src *float32, n int)",
+		"roundAVX2 rounds n f32, a multiple of 8, to bf16, each kept as an f32.")
 	dst := reg.RDI
 	src := reg.RSI
 	n := reg.RCX
@@ -76,8 +76,8 @@ func roundingAVX2() func(u, r reg.VecPhysical) {
 }
 
 func pairsAVX512BF16() {
-	TEXT("pairsAVX512BF16", NOSPLIT, "func(dst *byte, src *float32, n int)")
-	Doc("pairsAVX512BF16 rounds n f32, a multiple of 16, to bf16.")
+	function("pairsAVX512BF16", "(dst *byte, src *float32, n int)",
+		"pairsAVX512BF16 rounds n f32, a multiple of 16, to bf16.")
 	dst := reg.RDI
 	src := reg.RSI
 	n := reg.RCX
@@ -155,8 +155,8 @@ func transpose() {
 }
 
 func quantizeQ8Body(c *quantConstants) {
-	TEXT("quantizeAVX2", NOSPLIT, "func(dst *byte, src *float32, n int)")
-	Doc("quantizeAVX2 quantises n f32, a multiple of 128, to blocks of int8.")
+	function("quantizeAVX2", "(dst *byte, src *float32, n int)",
+		"quantizeAVX2 quantises n f32, a multiple of 128, to blocks of int8.")
 	dst, src := reg.RDI, reg.RSI
 	Load(Param("dst"), dst)
 	Load(Param("src"), src)
@@ -333,8 +333,8 @@ func (k *quantizeQ8) integers(c *quantConstants) {
 // quantizeK is quantizeRow for the K types. The largest magnitude is found on the bits as integers, which
 // puts infinities and NaNs on top.
 func quantizeK() {
-	TEXT("quantizeKAVX2", NOSPLIT, "func(dst *byte, src *float32, n int)")
-	Doc("quantizeKAVX2 quantises n f32, a multiple of 128, to groups of int8.")
+	function("quantizeKAVX2", "(dst *byte, src *float32, n int)",
+		"quantizeKAVX2 quantises n f32, a multiple of 128, to groups of int8.")
 	dst := reg.RDI
 	src := reg.RSI
 	n := reg.RCX

@@ -26,8 +26,7 @@ const (
 // chains of one panel would wait for each other: with two rows they are four.
 func fewBF16() {
 	const panels, most = 4, 2
-	TEXT("mulFewBF16AVX512BF16", NOSPLIT, "func(t *byte)")
-	Doc("mulFewBF16AVX512BF16 multiplies four bf16 panels by one or two rows of pairs of bf16.")
+	function("mulFewBF16AVX512BF16", "(t *fewTile)", "mulFewBF16AVX512BF16 multiplies four bf16 panels by one or two rows of pairs of bf16.")
 	Load(Param("t"), args)
 	ws := []reg.GPPhysical{reg.RSI, reg.R8, reg.R9, reg.R10}
 	next := []reg.GPPhysical{reg.R11, reg.R12, reg.R13, reg.RBX}

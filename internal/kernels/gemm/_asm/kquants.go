@@ -178,8 +178,7 @@ func (k *kQuant) block() int {
 // unpack emits the function that makes bytes of a panel's elements, and f32 of its factors: for
 // many rows that is less work than every few of them doing it anew.
 func (k *kQuant) unpack(low, upper Mem) {
-	TEXT(k.name, NOSPLIT, "func(dst, src *byte, n int)")
-	Doc(fmt.Sprintf("%s unpacks n blocks of 256 of a Q%d_K panel.", k.name, k.bits))
+	function(k.name, "(dst, src *byte, n int)", fmt.Sprintf("%s unpacks n blocks of 256 of a Q%d_K panel.", k.name, k.bits))
 	Load(Param("dst"), reg.RDI)
 	Load(Param("src"), w)
 	Load(Param("n"), n)

@@ -40,8 +40,8 @@ func packedKernels() {
 // packPairs rounds two rows of 32 f32 at a time to bf16 and interleaves them: a step of a bf16
 // panel out of rows k and k+1 of the transposed matrix.
 func packPairs() {
-	TEXT("packPairsAVX512BF16", NOSPLIT, "func(dst *byte, src *float32, stride, pairs int)")
-	Doc("packPairsAVX512BF16 packs so many pairs of rows, stride bytes apart, as steps of a bf16 panel.")
+	function("packPairsAVX512BF16", "(dst *byte, src *float32, stride, pairs int)",
+		"packPairsAVX512BF16 packs so many pairs of rows, stride bytes apart, as steps of a bf16 panel.")
 	dst := reg.RDI
 	src := reg.RSI
 	stride := reg.R9
@@ -73,8 +73,8 @@ func packPairs() {
 
 // packPairsAVX2 is packPairs with AVX2's own rounding.
 func packPairsAVX2() {
-	TEXT("packPairsAVX2", NOSPLIT, "func(dst *byte, src *float32, stride, pairs int)")
-	Doc("packPairsAVX2 packs so many pairs of rows, stride bytes apart, as steps of a bf16 panel.")
+	function("packPairsAVX2", "(dst *byte, src *float32, stride, pairs int)",
+		"packPairsAVX2 packs so many pairs of rows, stride bytes apart, as steps of a bf16 panel.")
 	dst := reg.RDI
 	src := reg.RSI
 	stride := reg.R9

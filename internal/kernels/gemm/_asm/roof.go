@@ -8,8 +8,7 @@ import (
 
 // peak emits a loop of 12 independent chains of one instruction.
 func peak(name, doc string, vec func(int) reg.VecPhysical, op func(a, b, acc reg.VecPhysical)) {
-	TEXT(name, NOSPLIT, "func(iters int)")
-	Doc(name + " " + doc)
+	function(name, "(iters int)", name+" "+doc)
 	Load(Param("iters"), reg.RCX)
 	for i := range 14 {
 		VXORPS(vec(i), vec(i), vec(i))
@@ -42,8 +41,7 @@ func roofKernels() {
 func read(name string, vec func(int) reg.VecPhysical, width int, xor func(m Op, r reg.VecPhysical)) {
 	const ahead = 8192
 	p, n := reg.RSI, reg.RCX
-	TEXT(name, NOSPLIT, "func(p *byte, n int) uint64")
-	Doc(name + " is the exclusive or of the 8-byte words of n bytes, n a multiple of 512.")
+	function(name, "(p *byte, n int) uint64", name+" is the exclusive or of the 8-byte words of n bytes, n a multiple of 512.")
 	Load(Param("p"), p)
 	Load(Param("n"), n)
 	for i := range 8 {

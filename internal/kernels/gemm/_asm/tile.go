@@ -141,8 +141,7 @@ func imm(v int) Op {
 
 // begin opens the function, loads the arguments and jumps to the body for the rows asked for. end closes it.
 func (k *kernel) begin() {
-	TEXT(k.name, NOSPLIT, "func(t *byte)")
-	Doc(k.doc)
+	function(k.name, "(t *tile)", k.doc)
 	Load(Param("t"), args)
 	arg(tilePF, pf)
 	arg(tilePFS, pfs)
