@@ -14,7 +14,6 @@ var afmoe = architecture{
 	keys: rmsAnd(groupedKeys),
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, HeadDim: 128, Window: 1024, Experts: 64, Used: 6,
 		ExpertFFN: 1408, NumSharedExperts: 2, LeadingDense: 1, RouteScale: 1, RouteNorm: true, GlobalEvery: 4},
-	prefix: layersPrefix, top: llamaTop,
 	layer: slices.Concat([]part{
 		attnNorm, query, key, value, attnOutput,
 		{name: "attn_gate", folder: "self_attn.gate_proj", out: queries, in: hidden},

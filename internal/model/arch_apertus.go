@@ -19,7 +19,6 @@ var apertus = architecture{
 	name: "apertus", modelType: "apertus", class: "ApertusForCausalLM",
 	keys:     rmsKeys,
 	defaults: hfConfig{HiddenAct: "xielu", RMSNormEps: 1e-5, hfRopes: hfRopes{defaultTheta: 12e6}},
-	prefix:   layersPrefix, top: llamaTop,
 	layer: []part{
 		{name: "attn_norm", folder: "attention_layernorm", out: hidden},
 		{name: "ffn_norm", folder: "feedforward_layernorm", out: hidden},

@@ -13,8 +13,7 @@ var bailing2 = architecture{
 	keys: rmsAnd(groupedKeys + " expert_shared_feed_forward_length"),
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, Experts: 16, RoutedScale: 1, Groups: 1,
 		TopGroups: 1, NormTopK: true},
-	prefix: layersPrefix,
-	top:    slices.Concat([]part{{name: "token_embd", folder: "model.word_embeddings", out: vocab, in: hidden}}, llamaTop[1:]),
+	top: slices.Concat([]part{{name: "token_embd", folder: "model.word_embeddings", out: vocab, in: hidden}}, llamaTop[1:]),
 	layer: slices.Concat([]part{
 		attnNorm,
 		{name: "attn_qkv", folder: "attention.query_key_value", out: qkv, in: hidden},

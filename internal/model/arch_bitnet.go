@@ -17,7 +17,6 @@ var bitnet = architecture{
 	keys: rmsKeys,
 	defaults: hfConfig{HiddenAct: "relu2", RMSNormEps: 1e-5, KVHeads: 5,
 		hfRopes: hfRopes{defaultTheta: 5e5}},
-	prefix: layersPrefix, top: llamaTop,
 	layer: []part{
 		attnNorm, query, key, value,
 		{name: "attn_sub_norm", folder: "self_attn.attn_sub_norm", out: queries},

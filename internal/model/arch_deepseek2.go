@@ -16,7 +16,7 @@ var deepseek2 = architecture{
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, RoutedExperts: 64, ExpertFFN: 1407, SharedExperts: 2,
 		RoutedScale: 1, LatentRank: 512,
 		QueryRank: 1536, PlainDim: 128, RotatedDim: 64, ValueDim: 128, ScoringFunc: softmax, TopKMethod: greedy},
-	prefix: layersPrefix, top: llamaTop, layer: latentLayer,
+	layer:      latentLayer,
 	neighbours: true, interleaved: true, rotated: 1, experts: "n_routed_experts", latent: true, ownRope: true, alike: true,
 
 	implied:     func(c *Config) { c.impliedLatent() },

@@ -15,7 +15,6 @@ var seedOSS = architecture{
 	name: "seed_oss", modelType: "seed_oss", class: "SeedOssForCausalLM",
 	keys:     rmsKeys,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 8, HeadDim: 128, AttentionBias: true},
-	prefix:   layersPrefix, top: llamaTop,
 	layer: []part{
 		attnNorm, query, key, value, attnOutput,
 		{name: "post_attention_norm", folder: "post_attention_layernorm", as: "ffn_norm", out: hidden},
@@ -33,8 +32,8 @@ var pangu = architecture{
 	name: "pangu-embedded", modelType: "PanguEmbedded", class: "PanguEmbeddedForCausalLM",
 	keys:     rmsKeys,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, hfRopes: hfRopes{defaultTheta: 16e6}},
-	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
-	biases: map[string]string{"": "attn_q attn_k attn_v attn_output"},
+	layer:    llamaLayer,
+	biases:   map[string]string{"": "attn_q attn_k attn_v attn_output"},
 }
 
 // maincoder is Maincoder: queries and keys are normalised after rotation.
@@ -42,7 +41,6 @@ var maincoder = architecture{
 	name: "maincoder", modelType: "maincoder", class: "MaincoderForCausalLM",
 	keys:     rmsKeys,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, Tied: true, HeadNorms: true, hfRopes: hfRopes{defaultTheta: 1e6}},
-	prefix:   layersPrefix, top: llamaTop,
 	layer: []part{
 		attnNorm, query, queryNorm, key, keyNorm, value, attnOutput, ffnNorm,
 		{name: "ffn_gate", folder: "feed_forward.gate_proj", out: inner, in: hidden},
@@ -64,8 +62,7 @@ var arcee = architecture{
 	name: "arcee", modelType: "arcee", class: "ArceeForCausalLM",
 	keys:     rmsKeys,
 	defaults: hfConfig{HiddenAct: "relu2", RMSNormEps: 1e-5, KVHeads: 0},
-	prefix:   layersPrefix, top: llamaTop,
-	layer: []part{attnNorm, ffnNorm, query, key, value, attnOutput, ffnUp, ffnDown},
+	layer:    []part{attnNorm, ffnNorm, query, key, value, attnOutput, ffnUp, ffnDown},
 	biases: map[string]string{
 		"attention_bias": "attn_q attn_k attn_v attn_output",
 		"mlp_bias":       "ffn_up ffn_down",
@@ -82,9 +79,8 @@ var cohere2 = architecture{
 		r.Ignored = []string{"attention.layer_norm_rms_epsilon", "use_parallel_residual"}
 		return r
 	}(),
-	fields:   "logit_scale",
-	defaults: hfConfig{HiddenAct: "silu", LayerNormEps: 1e-5, Window: 4096, LogitScale: 0.0625, Tied: true},
-	prefix:   layersPrefix, top: llamaTop,
+	fields:     "logit_scale",
+	defaults:   hfConfig{HiddenAct: "silu", LayerNormEps: 1e-5, Window: 4096, LogitScale: 0.0625, Tied: true},
 	layer:      []part{attnNorm, query, key, value, attnOutput, ffnGate, ffnUp, ffnDown},
 	biases:     map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
 	neighbours: true, interleaved: true, layerNorm: true, biasless: true, window: 4, listed: true,
@@ -118,9 +114,8 @@ var exaone4 = architecture{
 	name: "exaone4", modelType: "exaone4", class: "Exaone4ForCausalLM",
 	keys: rmsAnd(windowPattern), fields: "sliding_window_pattern",
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 32, Window: 4096},
-	prefix:   layersPrefix, top: llamaTop,
-	layer:  []part{query, key, value, queryNorm, keyNorm, attnOutput, attnPost, ffnGate, ffnUp, ffnDown, ffnPost},
-	window: 4, listed: true, factored: true,
+	layer:    []part{query, key, value, queryNorm, keyNorm, attnOutput, attnPost, ffnGate, ffnUp, ffnDown, ffnPost},
+	window:   4, listed: true, factored: true,
 
 	local:    func(c *Config) { c.rotateLocal() },
 	readKeys: func(_ *keys, c *Config) { c.rotateLocal() },

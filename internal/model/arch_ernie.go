@@ -15,7 +15,7 @@ var ernie45 = architecture{
 	keys: rmsKeys,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 2, HeadDim: 128, Tied: true,
 		hfRopes: hfRopes{defaultTheta: 5e5}},
-	prefix: layersPrefix, top: llamaTop, layer: llamaLayer,
+	layer:      llamaLayer,
 	biases:     map[string]string{"use_bias": "attn_q attn_k attn_v attn_output ffn_gate ffn_up ffn_down"},
 	neighbours: true, interleaved: true,
 }
@@ -32,7 +32,6 @@ var ernie45moe = architecture{
 	}(),
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 4, Tied: true, hfRopes: hfRopes{defaultTheta: 5e5},
 		MoEExperts: 64, MoEUsed: 6, ExpertFFN: 1536, MoEShared: 2, SparseFrom: 1, SparseTo: -1, SparseEvery: 1},
-	prefix: layersPrefix, top: llamaTop,
 	layer: slices.Concat([]part{attnNorm, ffnNorm, query, key, value, attnOutput},
 		grouped(part{folder: "mlp.moe_statics.e_score_correction_bias", row: true, when: isSparse})),
 	neighbours: true, interleaved: true, experts: "moe_num_experts",

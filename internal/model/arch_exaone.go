@@ -52,7 +52,6 @@ var exaoneMoE = architecture{
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 32, Window: 4096, WindowPattern: 4, Experts: 64,
 		Used: 8, ExpertFFN: 1024, NumSharedExperts: 1, FirstDense: 1, NormTopK: true, RoutedScale: 2.5, Groups: 1,
 		TopGroups: 1, ScoringFunc: sigmoid},
-	prefix: layersPrefix, top: llamaTop,
 	layer: slices.Concat([]part{attnNorm, query, key, value, queryNorm, keyNorm, attnOutput, ffnNorm},
 		grouped(part{folder: "mlp.e_score_correction_bias", when: isSparse})),
 	window: 4, listed: true, factored: true, experts: "num_experts",

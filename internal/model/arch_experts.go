@@ -18,7 +18,6 @@ var mixtral = architecture{
 	keys: rmsAnd(expertKeys),
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, LocalExperts: 8, Used: 2,
 		hfRopes: hfRopes{defaultTheta: 1e6}},
-	prefix: layersPrefix, top: llamaTop,
 	layer: []part{
 		attnNorm, ffnNorm, query, key, value, attnOutput,
 		{name: "ffn_gate_inp", folder: "block_sparse_moe.gate", out: experts, in: hidden},
@@ -37,7 +36,6 @@ var qwen3moe = architecture{
 	fields: "num_local_experts", // transformers 5's name for num_experts
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 4, Experts: 128, Used: 8, ExpertFFN: 768,
 		IntermediateSize: 6144, SparseStep: 1},
-	prefix: layersPrefix, top: llamaTop,
 	layer:   slices.Concat(qwen3.layer[:len(qwen3.layer)-3], expertParts),
 	biases:  qwen3.biases,
 	experts: "num_experts",
@@ -153,7 +151,6 @@ var granitemoe = architecture{
 	fields: granite.fields,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, LocalExperts: 8, Used: 2,
 		AttnMultiplier: 1, EmbedMultiplier: 1, ResidualMultiplier: 1, LogitsScaling: 1},
-	prefix: layersPrefix, top: llamaTop,
 	layer: []part{
 		attnNorm, ffnNorm, query, key, value, attnOutput,
 		{name: "ffn_gate_inp", folder: "block_sparse_moe.router.layer", out: experts, in: hidden},
@@ -174,10 +171,9 @@ var olmoe = architecture{
 	name: "olmoe", modelType: "olmoe", class: "OlmoeForCausalLM",
 	keys:     rmsAnd(expertKeys),
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, Experts: 64, Used: 8},
-	prefix:   layersPrefix, top: llamaTop,
-	layer:  slices.Concat([]part{attnNorm, ffnNorm}, olmoLayer[:5], []part{attnOutput}, expertParts),
-	biases: map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
-	square: true, experts: "num_experts", softmaxAll: true,
+	layer:    slices.Concat([]part{attnNorm, ffnNorm}, olmoLayer[:5], []part{attnOutput}, expertParts),
+	biases:   map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+	square:   true, experts: "num_experts", softmaxAll: true,
 
 	readFields: func(h *hfConfig, _ *Config) error {
 		if h.NormTopK {

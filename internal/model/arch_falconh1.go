@@ -16,7 +16,6 @@ var falconH1 = architecture{
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8,
 		MambaHeads: 128, MambaGroups: 1, MambaStateDim: 256, MambaHeadDim: "auto", MambaKernel: 4, MambaExpand: 2,
 		MambaConvBias: true, MambaWidth: 1024, NormBeforeGate: true, EmbedMultiplier: 1, FolderScales: noScales},
-	prefix: layersPrefix,
 	top: []part{
 		llamaTop[0],
 		{name: "output_norm", folder: "model.final_layernorm", out: hidden},

@@ -11,9 +11,9 @@ var gemma = architecture{
 	name: "gemma", modelType: "gemma", class: "GemmaForCausalLM",
 	keys:     rmsKeys,
 	defaults: hfConfig{HiddenAct: "gelu_pytorch_tanh", RMSNormEps: 1e-6, KVHeads: 16, HeadDim: 256, Tied: true},
-	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
-	biases:  map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
-	shifted: true,
+	layer:    llamaLayer,
+	biases:   map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+	shifted:  true,
 
 	implied: func(c *Config) { c.EmbedScale = math.Sqrt(float64(c.Hidden)) },
 	readFields: func(h *hfConfig, c *Config) error {
@@ -38,7 +38,6 @@ var gemma2 = architecture{
 	fields: "attn_logit_softcapping final_logit_softcapping",
 	defaults: hfConfig{HiddenAct: "gelu_pytorch_tanh", RMSNormEps: 1e-6, KVHeads: 4, HeadDim: 256, Window: 4096,
 		AttnCap: 50, LogitCap: 30, QueryScalar: 256, Tied: true},
-	prefix: layersPrefix, top: llamaTop,
 	layer:   gemmaLayer,
 	biases:  map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
 	shifted: true, window: 2, listed: true,
@@ -73,7 +72,6 @@ var gemma3 = architecture{
 	defaults: hfConfig{HiddenAct: "gelu_pytorch_tanh", RMSNormEps: 1e-6, KVHeads: 4, HeadDim: 256, Window: 4096,
 		QueryScalar: 256, LocalTheta: 1e4, WindowPattern: 6, Tied: true, hfRopes: hfRopes{defaultTheta: 1e6},
 		Heads: 8, VocabSize: 262208, MaxPositions: 131072}, // left out in published folders with a text_config
-	prefix: layersPrefix, top: llamaTop,
 	layer:   append([]part{queryNorm, keyNorm}, gemmaLayer...),
 	biases:  map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
 	shifted: true, window: 6, listed: true,

@@ -20,7 +20,6 @@ var gemma3n = architecture{
 	defaults: hfConfig{HiddenAct: "gelu_pytorch_tanh", RMSNormEps: 1e-6, KVHeads: 2, HeadDim: 256, Window: 512,
 		LogitCap: 30, LocalTheta: 1e4, PerLayer: 256, PerLayerVocab: 262144, SharedKVLayers: 15, Streams: 4, Laurel: 64,
 		CorrectScale: true, Tied: true, hfRopes: hfRopes{defaultTheta: 1e6}},
-	prefix: layersPrefix,
 	top: slices.Concat(gemma4Top, []part{
 		{name: "altup_proj", folder: "model.altup_projections.*", out: hidden, in: hidden, streams: true},
 		{name: "altup_unembd_proj", folder: "model.altup_unembed_projections.*", out: hidden, in: hidden, streams: true},

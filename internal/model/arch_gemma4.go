@@ -20,7 +20,7 @@ var gemma4 = architecture{
 	fields: "final_logit_softcapping use_bidirectional_attention",
 	defaults: hfConfig{HiddenAct: "gelu_pytorch_tanh", RMSNormEps: 1e-6, KVHeads: 4, HeadDim: 256,
 		GlobalHeadDim: 512, Window: 512, PerLayer: 256, PerLayerVocab: 262144, Tied: true},
-	prefix: layersPrefix, top: gemma4Top,
+	top: gemma4Top,
 	layer: slices.Concat(gemma4Attention,
 		[]part{ffnPost, {name: "ffn_norm", folder: "pre_feedforward_layernorm", out: hidden}, ffnGate, ffnUp,
 			ffnDown}, gemma4Output),

@@ -14,7 +14,6 @@ var glm4 = architecture{
 	name: "glm4", modelType: "glm4", class: "Glm4ForCausalLM",
 	keys:     rmsKeys,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1.5625e-7, KVHeads: 2, HeadDim: 128},
-	prefix:   layersPrefix, top: llamaTop,
 	layer: []part{
 		attnNorm, query, key, value, attnOutput,
 		{name: "post_attention_norm", folder: "post_self_attn_layernorm", out: hidden},
@@ -44,7 +43,6 @@ var glm4moe = architecture{
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, RoutedExperts: 128, Used: 8,
 		ExpertFFN: 1408, SharedExperts: 1,
 		FirstDense: 1, RoutedScale: 1, Groups: 1, TopGroups: 1, NormTopK: true},
-	prefix: layersPrefix, top: llamaTop,
 	layer: slices.Concat(
 		[]part{
 			attnNorm,
@@ -79,7 +77,6 @@ var dots1 = architecture{
 	fields: "n_routed_experts",
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 32, RoutedScale: 1, Groups: 1, TopGroups: 1,
 		ScoringFunc: sigmoid},
-	prefix: layersPrefix, top: llamaTop,
 	layer: slices.Concat([]part{attnNorm, ffnNorm, queryNorm, keyNorm, query, key, value, attnOutput},
 		groupedParts),
 	biases:  map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
@@ -107,9 +104,8 @@ var deepseek = architecture{
 			"expert_group_used_count": {0, 1}}
 		return r
 	}(),
-	fields:   "n_routed_experts",
-	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, RoutedScale: 1, ScoringFunc: softmax},
-	prefix:   layersPrefix, top: llamaTop,
+	fields:     "n_routed_experts",
+	defaults:   hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, RoutedScale: 1, ScoringFunc: softmax},
 	layer:      slices.Concat(llamaLayer[:len(llamaLayer)-3], groupedParts),
 	biases:     map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
 	neighbours: true, square: true, experts: "n_routed_experts", softmaxAll: true,

@@ -14,7 +14,6 @@ var gptOSS = architecture{
 	keys: rmsAnd(expertKeys + " expert_feed_forward_length rope.freq_base_swa " + windowPattern),
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, HeadDim: 64, LocalExperts: 128,
 		Used: 4, Window: 128, AttentionBias: true, hfRopes: hfRopes{defaultTheta: 15e4}},
-	prefix: layersPrefix, top: llamaTop,
 	layer: []part{
 		attnNorm, {name: "post_attention_norm", folder: "post_attention_layernorm", as: "ffn_norm", out: hidden},
 		query, key, value, attnOutput,

@@ -23,7 +23,7 @@ var granite = architecture{
 	fields: "attention_multiplier embedding_multiplier residual_multiplier logits_scaling",
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6,
 		AttnMultiplier: 1, EmbedMultiplier: 1, ResidualMultiplier: 1, LogitsScaling: 1},
-	prefix: layersPrefix, top: llamaTop, layer: llamaLayer,
+	layer: llamaLayer,
 	biases: map[string]string{
 		"attention_bias": "attn_q attn_k attn_v attn_output",
 		"mlp_bias":       "ffn_gate ffn_up ffn_down",
@@ -74,7 +74,6 @@ func wantSharedWidth(k *keys, c *Config) {
 var granite4 = architecture{
 	name: "granite", modelType: "granitemoehybrid", class: "GraniteMoeHybridForCausalLM",
 	keys: granite.keys, fields: granite.fields, defaults: granite.defaults,
-	prefix: layersPrefix, top: llamaTop,
 	layer: []part{
 		attnNorm, ffnNorm, query, key, value, attnOutput,
 		{name: "ffn_gate", folder: "shared_mlp.input_linear", out: inner, in: hidden, half: 1},

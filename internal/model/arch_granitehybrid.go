@@ -21,7 +21,6 @@ var graniteHybrid = architecture{
 		AttnMultiplier: 1, EmbedMultiplier: 1, ResidualMultiplier: 1, LogitsScaling: 1,
 		MambaHeads: 128, MambaGroups: 1, MambaStateDim: 256, MambaHeadDim: "auto", MambaKernel: 4, MambaExpand: 2,
 		MambaConvBias: true},
-	prefix: layersPrefix, top: llamaTop,
 	layer: slices.Concat(graniteHybridLayer, []part{
 		{name: "ffn_gate", folder: "shared_mlp.input_linear", out: inner, in: hidden, half: 1},
 		{name: "ffn_up", folder: "shared_mlp.input_linear", out: inner, in: hidden, half: 2},

@@ -14,7 +14,6 @@ var hunyuan = architecture{
 	name: "hunyuan-dense", modelType: "hunyuan_v1_dense", class: "HunYuanDenseV1ForCausalLM",
 	keys: rmsKeys, fields: alphaField,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5},
-	prefix:   layersPrefix, top: llamaTop,
 	layer:    slices.Concat(hunyuanAttention, []part{ffnGate, ffnUp, ffnDown}),
 	biases:   map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
 	normLast: true,
@@ -37,7 +36,6 @@ var hunyuanMoE = architecture{
 	}(),
 	fields:   alphaField,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, Experts: 1, MoETopK: 1},
-	prefix:   layersPrefix, top: llamaTop,
 	layer: slices.Concat(hunyuanAttention, []part{
 		{name: "ffn_gate_inp", folder: "mlp.gate.wg", out: experts, in: hidden},
 		expertGate, expertUp, expertDown,
@@ -82,7 +80,6 @@ var hyV3 = architecture{
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, HeadDim: 128, Experts: 192, Used: 8,
 		NumSharedExperts: 1, ExpertFFN: 1536, FirstDense: 1, RouterScale: 2.826, RouteNorm: true,
 		hfRopes: hfRopes{defaultTheta: 11158840}},
-	prefix: layersPrefix, top: llamaTop,
 	layer: slices.Concat([]part{attnNorm, query, key, value, attnOutput, queryNorm, keyNorm, ffnNorm},
 		hyExperts(grouped(part{folder: "mlp.expert_bias", when: isSparse}))),
 	biases: map[string]string{

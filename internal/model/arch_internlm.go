@@ -5,7 +5,6 @@ var internlm2 = architecture{
 	name: "internlm2", modelType: "internlm2", class: "InternLM2ForCausalLM",
 	keys:     rmsKeys,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6},
-	prefix:   layersPrefix,
 	top: []part{
 		{name: "token_embd", folder: "model.tok_embeddings", out: vocab, in: hidden},
 		llamaTop[1],
@@ -28,8 +27,8 @@ var internlm2 = architecture{
 // internlm3 is InternLM 3 in folders: Llama under another name.
 var internlm3 = architecture{
 	name: "llama", modelType: "internlm3", class: "InternLM3ForCausalLM",
-	keys:     rmsKeys,
-	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6},
-	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
+	keys:       rmsKeys,
+	defaults:   hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6},
+	layer:      llamaLayer,
 	neighbours: true, dynamic: true,
 }

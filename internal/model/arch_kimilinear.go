@@ -21,7 +21,6 @@ var kimiLinear = architecture{
 		FirstDense: 1, RoutedScale: 2.446, ExpertGroups: 1, TopGroups: 1, NormTopK: true, LatentRank: 512, PlainDim: 128,
 		RotatedDim: 64, ValueDim: 128, ScoringFunc: sigmoid, TopKMethod: noAuxiliary, RouterAct: sigmoid,
 		LinearHeads: 32, LinearHeadDim: 128, LinearKernel: 4},
-	prefix: layersPrefix, top: llamaTop,
 	layer:  slices.Concat(latentAttention, kimiDeltaParts, kimiExperts()),
 	hybrid: true, kind: "linear_attention", heads: true, latent: true, ownRope: true, rotated: 1,
 	experts: "num_experts",

@@ -23,7 +23,6 @@ var laguna = architecture{
 	fields: headsField,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 8, HeadDim: 128, Window: 512, Experts: 256,
 		Used: 8, ExpertFFN: 512, SharedExpertFFN: 512, MoEScale: 1, Gating: true},
-	prefix: layersPrefix, top: llamaTop,
 	layer: slices.Concat([]part{
 		attnNorm, query, key, value, attnOutput,
 		{name: "attn_gate", folder: "self_attn.g_proj", out: gateCount, in: hidden},

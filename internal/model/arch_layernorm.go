@@ -9,7 +9,6 @@ var starcoder2 = architecture{
 	name: "starcoder2", modelType: "starcoder2", class: "Starcoder2ForCausalLM",
 	keys:     stablelmKeys,
 	defaults: hfConfig{HiddenAct: "gelu_pytorch_tanh", KVHeads: 2, Epsilon: 1e-5, UseBias: true, Tied: true},
-	prefix:   layersPrefix, top: llamaTop,
 	layer: []part{
 		attnNorm, ffnNorm, query, key, value, attnOutput,
 		{name: "ffn_up", folder: "mlp.c_fc", out: inner, in: hidden},
@@ -37,7 +36,6 @@ var phi2 = architecture{
 	name: "phi2", modelType: "phi", class: "PhiForCausalLM",
 	keys:     stablelmKeys,
 	defaults: hfConfig{HiddenAct: "gelu_new", LayerNormEps: 1e-5},
-	prefix:   layersPrefix,
 	top:      []part{llamaTop[0], {name: "output_norm", folder: "model.final_layernorm", out: hidden}, llamaTop[2]},
 	layer: []part{
 		attnNorm, query, key, value,
@@ -66,8 +64,7 @@ var nemotron = architecture{
 	name: "nemotron", modelType: "nemotron", class: "NemotronForCausalLM",
 	keys:     stablelmKeys,
 	defaults: hfConfig{HiddenAct: "relu2", NormEps: 1e-5},
-	prefix:   layersPrefix, top: llamaTop,
-	layer: []part{attnNorm, ffnNorm, query, key, value, attnOutput, ffnUp, ffnDown},
+	layer:    []part{attnNorm, ffnNorm, query, key, value, attnOutput, ffnUp, ffnDown},
 	biases: map[string]string{
 		"attention_bias": "attn_q attn_k attn_v attn_output",
 		"mlp_bias":       "ffn_up ffn_down",

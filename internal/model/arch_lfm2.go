@@ -16,7 +16,6 @@ var lfm2 = architecture{
 	fields: "norm_eps conv_L_cache",
 	defaults: hfConfig{HiddenAct: "silu", NormEps: 1e-5, KVHeads: 8, Tied: true, ConvLength: 3,
 		AdjustFFN: true, FFNMultiplier: 1, FFNMultiple: 256, hfRopes: hfRopes{defaultTheta: 1e6}},
-	prefix: layersPrefix,
 	top: []part{
 		llamaTop[0],
 		{name: "token_embd_norm", folder: "model.embedding_norm", as: "output_norm", out: hidden},

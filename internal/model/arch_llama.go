@@ -11,7 +11,7 @@ var llama = architecture{
 	name: "llama", modelType: "llama", class: "LlamaForCausalLM",
 	keys:     rmsKeys,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6},
-	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
+	layer:    llamaLayer,
 	biases: map[string]string{
 		"attention_bias": "attn_q attn_k attn_v attn_output",
 		"mlp_bias":       "ffn_gate ffn_up ffn_down",

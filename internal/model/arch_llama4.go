@@ -19,7 +19,6 @@ var llama4 = architecture{
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, HeadDim: 128, LocalExperts: 16, Used: 1,
 		HeadNorms: true, NoRopeInterval: 4, ChunkSize: llama4Chunk, DenseFFN: 16384, Every: 1, Tuning: true,
 		TuneScale: llama4Temper, TuneFloor: llama4Chunk, hfRopes: hfRopes{defaultTheta: 5e5}},
-	prefix: layersPrefix, top: llamaTop,
 	layer: slices.Concat([]part{attnNorm, ffnNorm, query, key, value, attnOutput},
 		only(func(c *Config, layer int) bool { return !c.hasExperts(layer) },
 			part{name: "ffn_gate", folder: "feed_forward.gate_proj", out: inner, in: hidden},

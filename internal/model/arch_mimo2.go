@@ -20,7 +20,6 @@ var mimo2 = architecture{
 		RoutedExperts: 256, Used: 8, ExpertFFN: 2048, RoutedScale: 1, Groups: 1, TopGroups: 1, NormTopK: true,
 		ScoringFunc: sigmoid, TopKMethod: noAuxiliary, ValueScale: 0.707, WindowSinks: true,
 		hfRopes: hfRopes{defaultTheta: 5e6}},
-	prefix: layersPrefix, top: llamaTop,
 	layer: slices.Concat([]part{
 		attnNorm, query, key,
 		{name: "attn_v", folder: "self_attn.v_proj", out: narrowKeys, in: hidden},

@@ -8,9 +8,9 @@ import (
 // minicpm is MiniCPM 1, 2 and 4: Llama with multipliers of embeddings, residuals and logits.
 var minicpm = architecture{
 	name: "minicpm", modelType: "minicpm", class: "MiniCPMForCausalLM",
-	keys:     rmsAnd("embedding_scale residual_scale logit_scale"),
-	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, Tied: true, ScaleEmbed: 1, ScaleDepth: 1, BaseHidden: 1},
-	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
+	keys:       rmsAnd("embedding_scale residual_scale logit_scale"),
+	defaults:   hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, Tied: true, ScaleEmbed: 1, ScaleDepth: 1, BaseHidden: 1},
+	layer:      llamaLayer,
 	biases:     map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
 	neighbours: true,
 

@@ -10,7 +10,6 @@ var minimaxM2 = architecture{
 	fields: "rotary_dim",
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 8, HeadDim: 128,
 		LocalExperts: 256, Used: 8, ScoringFunc: sigmoid, hfRopes: hfRopes{defaultTheta: 5e6}},
-	prefix: layersPrefix, top: llamaTop,
 	layer: slices.Concat([]part{attnNorm}, olmoLayer[:5], []part{attnOutput, ffnNorm}, mixtral.layer[6:], []part{
 		{name: "exp_probs_b", ending: ".bias", folder: "block_sparse_moe.e_score_correction_bias", bare: true, out: experts},
 	}),

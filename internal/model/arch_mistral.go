@@ -13,19 +13,19 @@ import (
 // mistral is Mistral in folders. Its GGUF files call it llama; other engines read no window there.
 var mistral = architecture{
 	name: "llama", modelType: "mistral", class: "MistralForCausalLM",
-	keys:     rmsKeys,
-	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 8, Window: 4096},
-	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
+	keys:       rmsKeys,
+	defaults:   hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 8, Window: 4096},
+	layer:      llamaLayer,
 	neighbours: true, window: 1, listed: true,
 }
 
 // mistral3 is Ministral 3: YaRN, and queries that are scaled by their position.
 var mistral3 = architecture{
 	name: "mistral3", modelType: "ministral3", class: "Ministral3ForCausalLM",
-	keys:     rmsAnd("attention.scale attention.temperature_scale"),
-	fields:   "llama_4_scaling_beta",
-	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, HeadDim: 128},
-	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
+	keys:       rmsAnd("attention.scale attention.temperature_scale"),
+	fields:     "llama_4_scaling_beta",
+	defaults:   hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, HeadDim: 128},
+	layer:      llamaLayer,
 	neighbours: true, window: 1, listed: true,
 
 	readKeys: func(k *keys, c *Config) {

@@ -16,9 +16,9 @@ var olmo = architecture{
 		Obeyed:  strings.Fields("attention.layer_norm_epsilon attention.clamp_kqv"),
 		Ignored: strings.Fields("attention.layer_norm_rms_epsilon use_parallel_residual"),
 	},
-	fields:   "clip_qkv",
-	defaults: hfConfig{HiddenAct: "silu"},
-	prefix:   layersPrefix, top: []part{llamaTop[0], llamaTop[2]},
+	fields:     "clip_qkv",
+	defaults:   hfConfig{HiddenAct: "silu"},
+	top:        []part{llamaTop[0], llamaTop[2]},
 	layer:      []part{query, key, value, attnOutput, ffnGate, ffnUp, ffnDown},
 	biases:     map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
 	neighbours: true, layerNorm: true, weightless: true, square: true,
@@ -53,9 +53,9 @@ var olmo2 = architecture{
 	name: "olmo2", modelType: "olmo2", class: "Olmo2ForCausalLM",
 	keys:     rmsAnd(windowPattern + " rope.freq_base_swa"),
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5},
-	prefix:   layersPrefix, top: llamaTop, layer: olmoLayer,
-	biases: map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
-	square: true, window: 4,
+	layer:    olmoLayer,
+	biases:   map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+	square:   true, window: 4,
 
 	local:    olmoLocal,
 	readKeys: func(k *keys, c *Config) { c.setLocalRope(k.float("rope.freq_base_swa", c.Rope.Base)) },
@@ -73,9 +73,9 @@ var olmo3 = architecture{
 	keys:     olmo2.keys,
 	fields:   "rope_local_base_freq", // only in rope_parameters
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, Window: 4096},
-	prefix:   layersPrefix, top: llamaTop, layer: olmoLayer,
-	biases: olmo2.biases,
-	square: true, window: 4, listed: true,
+	layer:    olmoLayer,
+	biases:   olmo2.biases,
+	square:   true, window: 4, listed: true,
 
 	readFields: func(h *hfConfig, c *Config) error {
 		c.setLocalRope(cmp.Or(h.LocalTheta, c.Rope.Base))

@@ -6,7 +6,6 @@ var phi3 = architecture{
 	name: "phi3", modelType: "phi3", class: "Phi3ForCausalLM",
 	keys:     rmsKeys,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, hfRopes: hfRopes{}},
-	prefix:   layersPrefix, top: llamaTop,
 	layer: []part{
 		attnNorm, ffnNorm,
 		{name: "attn_qkv", folder: "self_attn.qkv_proj", out: qkv, in: hidden},

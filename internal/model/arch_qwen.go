@@ -6,9 +6,9 @@ var qwen2 = architecture{
 	images:   "qwen2vl qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text",
 	keys:     rmsKeys,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 32},
-	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
-	biases: map[string]string{"": "attn_q attn_k attn_v"},
-	square: true,
+	layer:    llamaLayer,
+	biases:   map[string]string{"": "attn_q attn_k attn_v"},
+	square:   true,
 }
 
 // mimo is Xiaomi's MiMo: Qwen 2's layers, followed by one that drafts (Config.Ahead).
@@ -16,9 +16,9 @@ var mimo = architecture{
 	name: "qwen2", modelType: "mimo", class: "MiMoForCausalLM",
 	keys:     rmsKeys,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 32},
-	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
-	biases: map[string]string{"": "attn_q attn_k attn_v"},
-	square: true,
+	layer:    llamaLayer,
+	biases:   map[string]string{"": "attn_q attn_k attn_v"},
+	square:   true,
 }
 
 // qwen3 is Qwen 3: norms of each head's queries and keys.
@@ -27,7 +27,6 @@ var qwen3 = architecture{
 	images:   "qwen3vl qwen3_vl_text",
 	keys:     rmsKeys,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 32, HeadDim: 128},
-	prefix:   layersPrefix, top: llamaTop,
-	layer:  []part{attnNorm, ffnNorm, queryNorm, keyNorm, query, key, value, attnOutput, ffnGate, ffnUp, ffnDown},
-	biases: map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+	layer:    []part{attnNorm, ffnNorm, queryNorm, keyNorm, query, key, value, attnOutput, ffnGate, ffnUp, ffnDown},
+	biases:   map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
 }

@@ -19,7 +19,6 @@ var qwen35 = architecture{
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 4, HeadDim: 256, OutputGate: true,
 		LinearKernel: 4, LinearKeyHeads: 16, LinearValueHeads: 32, LinearKeyDim: 128, LinearValueDim: 128,
 		AttentionInterval: 4},
-	prefix: layersPrefix, top: llamaTop,
 	layer:   slices.Concat(deltaNorms, deltaParts, gatedParts, []part{ffnGate, ffnUp, ffnDown}),
 	shifted: true, rotated: 0.25, hybrid: true, kind: "linear_attention", gated: true, alike: true,
 

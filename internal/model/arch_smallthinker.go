@@ -15,7 +15,6 @@ var smallthinker = architecture{
 	name: "smallthinker", modelType: "smallthinker", class: "SmallThinkerForCausalLM",
 	keys:     rmsAnd(expertKeys + " expert_feed_forward_length expert_gating_func"),
 	defaults: hfConfig{HiddenAct: "relu", RMSNormEps: 1e-6, IntermediateSize: 768, PrimaryFFN: 768},
-	prefix:   layersPrefix, top: llamaTop,
 	layer: []part{
 		attnNorm, query, key, value, attnOutput, ffnNorm,
 		{name: "ffn_gate_inp", folder: "block_sparse_moe.primary_router", out: experts, in: hidden},

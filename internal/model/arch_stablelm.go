@@ -10,9 +10,8 @@ import (
 // jais2 is Jais 2: LayerNorm, biases everywhere, an MLP without a gate and with a squared activation.
 var jais2 = architecture{
 	name: "jais2", modelType: "jais2", class: "Jais2ForCausalLM",
-	keys:     stablelmKeys,
-	defaults: hfConfig{HiddenAct: "relu2", LayerNormEps: 1e-5, AttentionBias: true, MLPBias: true},
-	prefix:   layersPrefix, top: llamaTop,
+	keys:      stablelmKeys,
+	defaults:  hfConfig{HiddenAct: "relu2", LayerNormEps: 1e-5, AttentionBias: true, MLPBias: true},
 	layer:     []part{attnNorm, ffnNorm, query, key, value, attnOutput, ffnUp, ffnDown},
 	biases:    map[string]string{"": "attn_q attn_k attn_v attn_output ffn_up ffn_down attn_norm ffn_norm output_norm"},
 	layerNorm: true, square: true,
@@ -47,7 +46,7 @@ var stablelm = architecture{
 	name: "stablelm", modelType: "stablelm", class: "StableLmForCausalLM",
 	keys:     stablelmKeys,
 	defaults: hfConfig{HiddenAct: "silu", LayerNormEps: 1e-5, KVHeads: 32},
-	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
+	layer:    llamaLayer,
 	biases: map[string]string{
 		"use_qkv_bias": "attn_q attn_k attn_v",
 		"":             "attn_norm ffn_norm output_norm",

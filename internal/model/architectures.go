@@ -29,8 +29,8 @@ type architecture struct {
 	fields   string         // fields of config.json that are obeyed here, but not everywhere (folderRules)
 	defaults hfConfig       // transformers' values for fields that config.json lacks; hidden_act must be this one
 
-	prefix string // of a layer's tensors in folders
-	top    []part // the tensors outside layers
+	prefix string // of a layer's tensors in folders; "": layersPrefix
+	top    []part // the tensors outside layers; nil: llamaTop
 	layer  []part // the tensors of a layer, in the order of a GGUF file
 
 	// biases maps the field of config.json that gives a bias to the parts, by GGUF's names, that
@@ -125,6 +125,12 @@ func init() { // not an initialiser, since some look themselves up
 		&llama4, &commandR, &cohere2, &arcee, &jais2, &mimo2, &starcoder2, &phi2, &nemotron,
 		&deepseek, &deepseek2, &deepseek3, &glm4lite, &kimiLinear, &bitnet, &bitnetSiLU,
 		&minicpm, &apertus, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
+	}
+	for _, a := range architectures {
+		a.prefix = cmp.Or(a.prefix, layersPrefix)
+		if a.top == nil {
+			a.top = llamaTop
+		}
 	}
 }
 
