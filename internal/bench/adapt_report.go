@@ -129,10 +129,8 @@ func (r *AdaptReport) Markdown(w io.Writer) error {
 	line(&b, "cost", "decoding time lost to learning; the policy judged stays below what is allowed, but for one task")
 	for _, s := range r.Streams {
 		fmt.Fprintf(&b, "\n## %s\n\n%d queries an epoch.\n\n", s.Name, s.Queries)
-		head := []string{"policy", "τ", "of the first", "tokens/s", "of the first", "T_D", "updates of the last part",
-			"of all", "came into use", "rolled back", "lost, s", "allowed, s", "mismatches"}
-		writeRow(&b, head)
-		writeRule(&b, len(head))
+		writeTitles(&b, "policy", "τ", "of the first", "tokens/s", "of the first", "T_D", "updates of the last part",
+			"of all", "came into use", "rolled back", "lost, s", "allowed, s", "mismatches")
 		for _, p := range s.Policies {
 			row := []string{p.Name, fmt.Sprintf("%.3f", p.Tau), fmt.Sprintf("%.3f", p.TauGain),
 				fmt.Sprintf("%.1f", p.TokensPerS), fmt.Sprintf("%.3f", p.SpeedGain), percent(p.DraftShare)}
@@ -170,8 +168,7 @@ func writeParts(b *strings.Builder, title string, policies []AdaptPolicy, of fun
 		head = append(head, p.Name)
 	}
 	b.WriteByte('\n')
-	writeRow(b, head)
-	writeRule(b, len(head))
+	writeTitles(b, head...)
 	for i := range policies {
 		row := []string{policies[i].Name}
 		for _, p := range of(&policies[i]) {

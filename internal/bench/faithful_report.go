@@ -207,8 +207,7 @@ func (s *FaithfulSuite) markdown(b *strings.Builder) {
 	for _, m := range s.Methods {
 		head = append(head, m.Name)
 	}
-	writeRow(b, head)
-	writeRule(b, len(head))
+	writeTitles(b, head...)
 	row := func(name string, f func(m *FaithfulMethod) string) {
 		cells := []string{name}
 		for i := range s.Methods {
@@ -240,8 +239,7 @@ func (s *FaithfulSuite) markdown(b *strings.Builder) {
 }
 
 func means(b *strings.Builder, name string, methods []FaithfulMethod, of func(*FaithfulMethod) []BranchMean) {
-	writeRow(b, []string{"method", name, "places", "tokens", "draft", "target", "gap", "faithful"})
-	writeRule(b, 8)
+	writeTitles(b, "method", name, "places", "tokens", "draft", "target", "gap", "faithful")
 	for i := range methods {
 		for _, x := range of(&methods[i]) {
 			writeRow(b, []string{methods[i].Name, fmt.Sprint(x.N), fmt.Sprint(x.Places), fmt.Sprintf("%.1f", x.Tokens),
@@ -256,8 +254,7 @@ func (e *FaithfulExample) markdown(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "\nWhere the first and the last method's gaps differ most: %s, after %d tokens, root %q.\n\n", e.Prompt, e.At, e.Root)
-	writeRow(b, []string{"method (tokens accepted)", "rank", "branch", "draft", "target", "gap"})
-	writeRule(b, 6)
+	writeTitles(b, "method (tokens accepted)", "rank", "branch", "draft", "target", "gap")
 	for _, m := range e.Methods {
 		for i, x := range m.Branches {
 			writeRow(b, []string{fmt.Sprintf("%s (%d)", m.Name, m.Accepted), fmt.Sprint(i + 1), fmt.Sprintf("`%q`", x.Text),

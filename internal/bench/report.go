@@ -133,19 +133,19 @@ func newSpecReport(o *SpecOptions) *SpecReport {
 
 // Method returns the suite's method with a name, or nil if there is none.
 func (s *SuiteReport) Method(name string) *MethodReport {
-	for i := range s.Methods {
-		if s.Methods[i].Name == name {
-			return &s.Methods[i]
-		}
-	}
-	return nil
+	return find(s.Methods, func(m *MethodReport) bool { return m.Name == name })
 }
 
 // Suite returns the report's suite with a name, or nil if there is none.
 func (r *SpecReport) Suite(name string) *SuiteReport {
-	for i := range r.Suites {
-		if r.Suites[i].Name == name {
-			return &r.Suites[i]
+	return find(r.Suites, func(s *SuiteReport) bool { return s.Name == name })
+}
+
+// find returns the first element that is the one asked for, or nil.
+func find[T any](list []T, is func(*T) bool) *T {
+	for i := range list {
+		if is(&list[i]) {
+			return &list[i]
 		}
 	}
 	return nil

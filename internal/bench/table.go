@@ -12,12 +12,7 @@ import (
 
 // plain returns the suite's plain decoding.
 func (s *SuiteReport) plain() *MethodReport {
-	for i := range s.Methods {
-		if s.Methods[i].Drafter == "" {
-			return &s.Methods[i]
-		}
-	}
-	return nil
+	return find(s.Methods, func(m *MethodReport) bool { return m.Drafter == "" })
 }
 
 // Markdown writes the report, with tables in addition to those of every suite.
@@ -96,8 +91,7 @@ func (s *SuiteReport) markdown(b *strings.Builder) {
 	for _, n := range names {
 		head = append(head, columns[n].head)
 	}
-	writeRow(b, head)
-	writeRule(b, len(head))
+	writeTitles(b, head...)
 	for i := range s.Methods {
 		m := &s.Methods[i]
 		row := []string{m.Name, "–", "–"}
@@ -110,9 +104,7 @@ func (s *SuiteReport) markdown(b *strings.Builder) {
 		writeRow(b, row)
 	}
 	fmt.Fprintf(b, "\nThe first %d tokens of the outputs, and the rest:\n\n", beginning)
-	writeRow(b, []string{"method", "τ", "speed-up", "repeated 4-grams", "τ, rest", "speed-up, rest",
-		"repeated 4-grams, rest"})
-	writeRule(b, 7)
+	writeTitles(b, "method", "τ", "speed-up", "repeated 4-grams", "τ, rest", "speed-up, rest", "repeated 4-grams, rest")
 	for i := range s.Methods {
 		m := &s.Methods[i]
 		row := []string{m.Name}
@@ -134,8 +126,7 @@ func (r *SpecReport) table(b *strings.Builder, t TableView) error {
 	if err != nil {
 		return err
 	}
-	writeRow(b, head)
-	writeRule(b, len(head))
+	writeTitles(b, head...)
 	for _, row := range rows {
 		writeRow(b, row)
 	}
@@ -180,8 +171,10 @@ func writeRow(b *strings.Builder, cells []string) {
 	b.WriteString("|\n")
 }
 
-func writeRule(b *strings.Builder, n int) {
-	b.WriteString("|---" + strings.Repeat("|---:", n-1) + "|\n")
+// writeTitles writes the first row of a table, and the rule below it.
+func writeTitles(b *strings.Builder, cells ...string) {
+	writeRow(b, cells)
+	b.WriteString("|---" + strings.Repeat("|---:", len(cells)-1) + "|\n")
 }
 
 func yes(is bool) string {

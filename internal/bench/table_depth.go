@@ -19,8 +19,7 @@ func (r *SpecReport) depthTable(b *strings.Builder, t TableView) {
 		head = append(head, fmt.Sprint("depth ", d))
 	}
 	head = append(head, fmt.Sprintf("%d and beyond", far))
-	writeRow(b, head)
-	writeRule(b, len(head))
+	writeTitles(b, head...)
 	for i := range r.Suites {
 		s := &r.Suites[i]
 		for k := range s.Methods {

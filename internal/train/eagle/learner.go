@@ -36,18 +36,16 @@ func (r *Recipe) OpenAs(ctx context.Context, j *train.Job, text *train.Corpus,
 		warm = func() error { return Warm(ctx, &l.head.OverTarget, l.head.net, r.From, r.Seed, l.Sample(128)) }
 	}
 	return l, l.Open(ctx, j, r, text, func() (m train.Made, err error) {
-		m.Tokens = r.tokens
+		tokens := r.tokens
 		if r.Start == "" {
-			m.Tokens = l.FrequentTokens(r.DraftVocab, text)
+			tokens = l.FrequentTokens(r.DraftVocab, text)
 		}
-		if l.head, err = NewHead(r.config(&j.Target.Config), m.Tokens, r.OwnOutput, j.Target,
-			train.KindOf(r.Precision)); err != nil {
+		kind := train.KindOf(r.Precision)
+		if l.head, err = NewHead(r.config(&j.Target.Config), tokens, r.OwnOutput, j.Target, kind); err != nil {
 			return m, err
 		}
-		m.Over = &l.head.OverTarget
-		m.Shape = as(*l.head.Config())
-		m.Output = &l.head.net.Head
-		return m, nil
+		return train.Made{Over: &l.head.OverTarget, Shape: as(*l.head.Config()), Output: &l.head.net.Head,
+			Tokens: tokens}, nil
 	}, warm)
 }
 

@@ -23,10 +23,7 @@ func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (tr
 		if l.head, err = NewHead(r.config(&j.Target.Config), j.Target, train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}
-		m.Over = &l.head.OverTarget
-		m.Shape = l.head.Config()
-		m.Output = &l.head.net.Head
-		return m, nil
+		return train.Made{Over: &l.head.OverTarget, Shape: l.head.Config(), Output: &l.head.net.Head}, nil
 	}, func() error { return l.head.warm(r.From, l.Sample(32)) })
 }
 

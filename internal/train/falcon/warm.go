@@ -102,9 +102,7 @@ func (h *Head) function(w *train.WarmStart, examples []example) (still int, err 
 	still = stillest(next)
 	for layer := range h.net.LSTM {
 		p := w.Head[fmt.Sprintf("lstm.%d.input.weight", layer)]
-		for i := range p.Data {
-			p.Data[i] *= 0.1
-		}
+		w.Scale(p.Name, 0.1)
 		for d := range n {
 			candidate := train.Row(p, 2*n+d)
 			clear(candidate)
@@ -204,9 +202,7 @@ func (h *Head) attend(w *train.WarmStart, examples []example, still int) error {
 		return err
 	}
 	v, out := w.Head["blk.0.attn_v.weight"], w.Head["blk.0.attn_output.weight"]
-	for i := range out.Data {
-		out.Data[i] *= 0.1
-	}
+	w.Scale(out.Name, 0.1)
 	heads := max((h.net.KVHeads-h.net.KVHeads/4)/2, 1)
 	group := h.net.Heads / h.net.KVHeads
 	for number := range min(2*heads, h.net.KVHeads) {

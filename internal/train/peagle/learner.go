@@ -29,18 +29,16 @@ func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (tr
 		}
 	}
 	return l, l.Open(ctx, j, r, text, func() (m train.Made, err error) {
-		m.Tokens = r.tokens
+		tokens := r.tokens
 		if r.Start == "" {
-			m.Tokens = l.FrequentTokens(r.DraftVocab, text)
+			tokens = l.FrequentTokens(r.DraftVocab, text)
 		}
 		c, kind := r.config(&j.Target.Config, mask), train.KindOf(r.Precision)
-		if l.head, err = NewHead(c, m.Tokens, j.Target, kind); err != nil {
+		if l.head, err = NewHead(c, tokens, j.Target, kind); err != nil {
 			return m, err
 		}
-		m.Over = &l.head.OverTarget
-		m.Shape = l.head.Config()
-		m.Output = &l.head.net.Base.Head
-		return m, nil
+		return train.Made{Over: &l.head.OverTarget, Shape: l.head.Config(), Output: &l.head.net.Base.Head,
+			Tokens: tokens}, nil
 	}, warm)
 }
 

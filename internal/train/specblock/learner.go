@@ -24,15 +24,11 @@ func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (tr
 		warm = func() error { return l.head.warm(r.From, l.Examples(), r.Slots) }
 	}
 	return l, l.Open(ctx, j, r, text, func() (m train.Made, err error) {
-		m.Tokens = l.FrequentTokens(r.DraftVocab, text)
-		if l.head, err = NewHead(r.config(&j.Target.Config), m.Tokens, r.OwnOutput, j.Target,
-			train.KindOf(r.Precision)); err != nil {
+		tokens, kind := l.FrequentTokens(r.DraftVocab, text), train.KindOf(r.Precision)
+		if l.head, err = NewHead(r.config(&j.Target.Config), tokens, r.OwnOutput, j.Target, kind); err != nil {
 			return m, err
 		}
-		m.Over = &l.head.OverTarget
-		m.Shape = l.head.Config()
-		m.Output = &l.head.net.Head
-		return m, nil
+		return train.Made{Over: &l.head.OverTarget, Shape: l.head.Config(), Output: &l.head.net.Head, Tokens: tokens}, nil
 	}, warm)
 }
 
