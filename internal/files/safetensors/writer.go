@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/grovellm/grove/internal/files/atomicfile"
@@ -163,28 +161,16 @@ func (w *Writer) header() []byte {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	if len(w.metadata) > 0 {
-		b.WriteString(`"` + metadataName + `":{`)
-		for i, k := range slices.Sorted(maps.Keys(w.metadata)) {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(quoteJSON(k) + ":" + quoteJSON(w.metadata[k]))
-		}
-		b.WriteByte('}')
+		b.WriteString(`"` + metadataName + `":` + asJSON(w.metadata))
 	}
 	off := int64(0)
 	for i, t := range w.tensors {
 		if i > 0 || len(w.metadata) > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, `%s:{"dtype":"%s","shape":[`, quoteJSON(t.Name), t.DType)
-		for j, d := range t.Shape {
-			if j > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(strconv.Itoa(d))
-		}
-		fmt.Fprintf(&b, `],"data_offsets":[%d,%d]}`, off, off+t.Size)
+		shape := append([]int{}, t.Shape...) // not null, if it is empty
+		fmt.Fprintf(&b, `%s:{"dtype":"%s","shape":%s,"data_offsets":[%d,%d]}`, asJSON(t.Name), t.DType, asJSON(shape),
+			off, off+t.Size)
 		off += t.Size
 	}
 	b.WriteByte('}')
@@ -194,10 +180,11 @@ func (w *Writer) header() []byte {
 	return b.Bytes()
 }
 
-func quoteJSON(s string) string {
+// asJSON encodes valid text, integers, and maps of text by their keys in order.
+func asJSON(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a valid string has an encoding, and a buffer accepts it
+	_ = e.Encode(v) // these have an encoding, and a buffer accepts it
 	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 }
