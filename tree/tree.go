@@ -9,6 +9,7 @@ package tree
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Tree is a rooted tree of tokens. Node 0 is the root, and parents come before their children.
@@ -215,4 +216,14 @@ func (t *Tree) Check(vocab int) error {
 		}
 	}
 	return nil
+}
+
+// Path appends the nodes from the root to i, both included.
+func (t *Tree) Path(i int, dst []int32) []int32 {
+	start := len(dst)
+	for ; i >= 0; i = int(t.Parent[i]) {
+		dst = append(dst, int32(i))
+	}
+	slices.Reverse(dst[start:])
+	return dst
 }

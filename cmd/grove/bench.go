@@ -10,6 +10,7 @@ import (
 
 	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/internal/command"
+	_ "github.com/grovellm/grove/internal/drafters/drafttest/hostile" // drafters to measure the controller against
 	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"

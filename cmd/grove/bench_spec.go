@@ -181,8 +181,7 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 	if cmd.WarmUp == nil {
 		cmd.WarmUp = preset.WarmUp
 		if cmd.WarmUp == nil {
-			one := 1
-			cmd.WarmUp = &one
+			cmd.WarmUp = new(1)
 		}
 	}
 	if *cmd.WarmUp < 0 || *cmd.WarmUp > 1e6 {
@@ -199,4 +198,19 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 	cmd.PeakMemory = cmd.PeakMemory || preset.Memory
 	cmd.Chat = cmd.Chat || preset.Chat
 	return nil
+}
+
+// specProgress shows how many generations bench spec has done; with --verbose it names each.
+type specProgress struct {
+	*command.Progress
+	p *command.Program
+}
+
+func newSpecProgress(p *command.Program) *specProgress {
+	return &specProgress{p.Progress("measuring", false), p}
+}
+
+func (s *specProgress) generation(q bench.SpecProgress) {
+	s.p.Logf("%d of %d: suite %s, %s, method %s", q.Done+1, q.Total, q.Suite, q.Prompt, q.Method)
+	s.Set(int64(q.Done), int64(q.Total))
 }

@@ -277,8 +277,8 @@ func doneLine(r *grove.Result, c *comparison, stats bool, padding int64) done {
 	if c != nil {
 		d.Stats, d.Plain = figures(inside.Stats(c.Drafted)), figures(inside.Stats(c.Plain))
 		d.Speedup = c.speedup()
-		if same := c.Different < 0; !c.Sampled {
-			d.SameTokens = &same
+		if !c.Sampled {
+			d.SameTokens = new(c.Different < 0)
 		}
 	}
 	return d

@@ -111,8 +111,7 @@ func (o *AdaptOptions) report(s Stream, all []*learning, n int) *AdaptStream {
 			}
 		}
 		if l.adapter != nil {
-			st := l.adapter.Stats()
-			p.Learning = &st
+			p.Learning = new(l.adapter.Stats())
 		}
 		r.Policies = append(r.Policies, p)
 	}

@@ -1,10 +1,12 @@
 package command
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 
+	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/train/data"
 )
 
@@ -55,4 +57,13 @@ func FindGoRoot(flag string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// TokenText returns a function that returns the text of single tokens.
+func TokenText(m *grove.Model) func(int32) string {
+	t := m.Tokenizer()
+	if t == nil {
+		return func(token int32) string { return fmt.Sprint(token) }
+	}
+	return func(token int32) string { return strings.ToValidUTF8(t.Piece(token), "\uFFFD") }
 }

@@ -213,8 +213,7 @@ func (c *schemas) emitArray(s *shape) *expr {
 	}
 	for _, k := range s.contains {
 		if k.most != unlimited { // as few counting items as are needed
-			none := k.negated()
-			s.parts = append(s.parts, part{others: &none, denied: true})
+			s.parts = append(s.parts, part{others: new(k.negated()), denied: true})
 		}
 	}
 	starts := []int{0}

@@ -170,8 +170,7 @@ func (b *builder) deltaNet(name func(part string) string) (nn.Recurrent, nn.Line
 		KeyHeads: d.KeyHeads, ValueHeads: d.ValueHeads, KeyDim: d.KeyDim, ValueDim: d.ValueDim, Grouped: d.Grouped,
 	}
 	if b.arch.has("ssm_ba") {
-		both := b.linear(name("ssm_ba"), 2*d.ValueHeads, c.Hidden)
-		net.BetaAlpha = &both
+		net.BetaAlpha = new(b.linear(name("ssm_ba"), 2*d.ValueHeads, c.Hidden))
 	} else {
 		net.Alpha, net.Beta = b.linear(name("ssm_alpha"), d.ValueHeads, c.Hidden), b.linear(name("ssm_beta"),
 			d.ValueHeads, c.Hidden)

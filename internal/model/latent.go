@@ -113,9 +113,8 @@ func (b *builder) latent(i int, name func(part string) string) *nn.Latent {
 		l.Query = b.linear(name("attn_q"), d(latentQueries), c.Hidden)
 		return l
 	}
-	down := b.linear(name("attn_q_a"), d(latentQueryRank), c.Hidden)
-	between := norm("attn_q_a_norm", d(latentQueryRank))
-	l.QueryDown, l.QueryNorm = &down, &between
+	l.QueryDown = new(b.linear(name("attn_q_a"), d(latentQueryRank), c.Hidden))
+	l.QueryNorm = new(norm("attn_q_a_norm", d(latentQueryRank)))
 	l.Query = b.linear(name("attn_q_b"), d(latentQueries), d(latentQueryRank))
 	return l
 }

@@ -326,8 +326,7 @@ func (b *builder) block(i int) nn.Block {
 			weights := slices.Concat(b.vectors(name(p.name)+p.weightEnding(), size(p.out), size(p.in))...)
 			return &nn.Norm{Weight: weights, Eps: c.NormEps, Center: a.layerNorm}
 		}
-		n := b.normOf(name(p.name), p.weightEnding(), size(p.out))
-		return &n
+		return new(b.normOf(name(p.name), p.weightEnding(), size(p.out)))
 	}
 	for _, n := range []struct {
 		norm *nn.Norm
@@ -381,8 +380,7 @@ func (b *builder) block(i int) nn.Block {
 		block.MLP.Inner = norm("ffn_sub_norm")
 	}
 	if has("ffn_gate_inp_shexp") {
-		gate := b.linear(name("ffn_gate_inp_shexp"), 1, c.Hidden)
-		block.Experts.MLPGate = &gate
+		block.Experts.MLPGate = new(b.linear(name("ffn_gate_inp_shexp"), 1, c.Hidden))
 	}
 	if x := block.Experts; x != nil && has("post_ffw_norm_1") { // Gemma 4's
 		x.Norm = norm("pre_ffw_norm_2")
@@ -390,10 +388,9 @@ func (b *builder) block(i int) nn.Block {
 		x.MLPPost = norm("post_ffw_norm_1")
 	}
 	if has("inp_gate") {
-		p := &nn.PerLayer{Gate: b.linear(name("inp_gate"), c.PerLayer, c.Hidden),
+		block.PerLayer = &nn.PerLayer{Gate: b.linear(name("inp_gate"), c.PerLayer, c.Hidden),
 			Proj: b.linear(name("proj"), c.Hidden, c.PerLayer),
 			Norm: b.norm(name("post_norm"), c.Hidden)}
-		block.PerLayer = p
 	}
 	if has("altup_router") {
 		block.AltUp, block.Laurel = b.altUp(name)

@@ -25,8 +25,7 @@ var exported = []struct {
 // WriteGGUF writes the network with the vocabulary of an open file as GGUF, under llama.cpp's
 // names. Matrices are encoded as t (F32, F16, BF16 or Q8_0), vectors as F32.
 func (n *Network) WriteGGUF(path, name string, vocabulary *gguf.File, t tensor.Type) error {
-	c := n.Shape.Config()
-	return writeGGUF(path, name, &c, nil, n.Params, vocabulary, t)
+	return writeGGUF(path, name, new(n.Shape.Config()), nil, n.Params, vocabulary, t)
 }
 
 // ExportModel is Export for a model of a shape whose layers are params: everything else is as in the target's file.

@@ -1,9 +1,7 @@
 // Package calibrate turns a drafter's probabilities into measured chances of acceptance.
 package calibrate
 
-import (
-	"math"
-)
+import "math"
 
 // Table counts how often nodes with an accepted parent were accepted, by depth and by the drafter's own probability p.
 // Drafters are over-confident, more so at larger depths, and some are plainly wrong.
@@ -149,3 +147,20 @@ func (t *Table) Learned() (counts [][]float32) {
 
 // Chances returns the chances of the last Fit.
 func (t *Table) Chances() *Chances { return &t.chances }
+
+// DepthClasses is how many classes of depth are distinguished in judging nodes: depths 1, 2, 3 and 4,
+// 5 to 8, and beyond.
+const DepthClasses = 5
+
+// DepthClass returns the class of a depth, from 0.
+func DepthClass(depth int) int {
+	switch {
+	case depth <= 2:
+		return max(depth, 1) - 1
+	case depth <= 4:
+		return 2
+	case depth <= 8:
+		return 3
+	}
+	return 4
+}

@@ -53,11 +53,10 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 }
 
 func (h trainable) Shape() headfile.Shape {
-	c := h.Config
 	if h.As != nil {
-		return h.As(c)
+		return h.As(h.Config)
 	}
-	return &c
+	return new(h.Config)
 }
 
 // Run computes the entries of the texts in one pass, and then, pass by pass, the chains that

@@ -27,10 +27,9 @@ states. Trees are EAGLE-2's dynamic trees; tree= chooses others.`,
 states. Trees are EAGLE-2's dynamic trees; tree= chooses others.`,
 			"EAGLE, arXiv 2401.15077; EAGLE-2, arXiv 2406.16858", "an EAGLE-1 or EAGLE-2 head", 2, 5},
 	} {
-		o := grow.DefaultHeadOptions()
 		family := registry.Family{
-			Name: f.name, Help: f.help, About: f.about, Paper: f.paper, Needs: f.needs, Options: &o,
-			Modifiers: registry.RoutedModifiers, Auto: f.name + ":tree=best-first+text", Rank: f.rank,
+			Name: f.name, Help: f.help, About: f.about, Paper: f.paper, Needs: f.needs, Rank: f.rank,
+			Options: new(grow.DefaultHeadOptions()), Modifiers: registry.RoutedModifiers, Auto: f.name + ":tree=best-first+text",
 		}
 		family.New = func(text string, mods registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 			p, err := grow.ParseHead(text)

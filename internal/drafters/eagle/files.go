@@ -35,6 +35,17 @@ var kind = headfile.Kind{
 
 func init() { headfile.Register(&kind) }
 
+// published: see headfile.Kind.
+func published(t *model.Config) []headfile.Published {
+	three := Config{Config: headfile.PublishedLayers(t, "llama", 1), Version: 3,
+		DraftVocab: min(headfile.DraftVocab, t.Vocab)}
+	two := Config{Config: three.Config, Version: 2, DraftVocab: t.Vocab}
+	return []headfile.Published{
+		{Drafter: "eagle3", About: "a layer, 32,000 tokens", Shape: &three},
+		{Drafter: "eagle2", About: "a layer", Shape: &two},
+	}
+}
+
 // Kind returns the kind of EAGLE heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 

@@ -59,8 +59,7 @@ func LayOut(c Config) *Network {
 	norm := nn.Norm{Eps: c.NormEps}
 	n := &Network{Config: c, GNorm: norm}
 	if c.Version != 2 {
-		last := norm
-		n.Norm = &last
+		n.Norm = new(norm)
 	}
 	if c.Version == Native {
 		n.InNorms = []nn.Norm{norm, norm}
@@ -69,8 +68,7 @@ func LayOut(c Config) *Network {
 		n.Norm, n.outNorm = nil, n.Norm
 	}
 	if c.NormBeforeFC {
-		before := norm
-		n.InputNorm = &before
+		n.InputNorm = new(norm)
 	}
 	for range c.Taps {
 		if c.FCNorm {

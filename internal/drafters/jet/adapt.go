@@ -32,10 +32,7 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 	return &h.Norm, &h.Network.Head, h.Tokens
 }
 
-func (h trainable) Shape() headfile.Shape {
-	c := h.Config
-	return &c
-}
+func (h trainable) Shape() headfile.Shape { return new(h.Config) }
 
 // Run lays the texts out as chains, as training does, with a block under the root of each round.
 // A causal block ends where the drafter stopped looking.

@@ -35,10 +35,7 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 	return nil, &h.Network.Head, h.Tokens
 }
 
-func (h trainable) Shape() headfile.Shape {
-	c := h.Config
-	return &c
-}
+func (h trainable) Shape() headfile.Shape { return new(h.Config) }
 
 // Run computes the heads over the rows before the roots of the rounds.
 func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {

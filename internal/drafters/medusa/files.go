@@ -30,6 +30,12 @@ var kind = headfile.Kind{
 
 func init() { headfile.Register(&kind) }
 
+// published: see headfile.Kind.
+func published(t *model.Config) []headfile.Published {
+	c := Config{Config: model.Config{Vocab: t.Vocab, Hidden: t.Hidden}, Depths: 5, ResBlocks: 1}
+	return []headfile.Published{{Drafter: arch, About: "5 heads of a block", Shape: &c}}
+}
+
 // Kind returns the kind of Medusa heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 

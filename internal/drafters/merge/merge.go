@@ -58,7 +58,6 @@ func Default() Options { return Options{Mode: Disjoint} }
 const mostParts = 16
 
 func init() {
-	o := Default()
 	registry.Register(registry.Family{
 		Name: "merge",
 		Help: "two or more drafters: the union of their trees",
@@ -68,7 +67,7 @@ The parts divide the budget. With mode=spliced each has all of it, and the nodes
 With mode=routed only the tree with the most expected accepted tokens is verified.`,
 		Paper:   "Merged-Tree Dual Drafting",
 		Needs:   "what its parts need",
-		Options: &o,
+		Options: new(Default()),
 		Parts:   true,
 		New:     open,
 	})

@@ -31,6 +31,14 @@ var kind = headfile.Kind{
 
 func init() { headfile.Register(&kind) }
 
+// published returns the shapes of published heads; see headfile.Kind.Published.
+func published(t *model.Config) []headfile.Published {
+	if t.Ahead == 0 {
+		return nil
+	}
+	return []headfile.Published{{Drafter: arch, About: "the target's own layer"}}
+}
+
 // Kind returns the kind of MTP heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 

@@ -103,10 +103,9 @@ func New(c Config) (_ *Drafter, err error) {
 		return nil, fmt.Errorf("depth=%d: want 1 to %d, the tokens that a pass drafts, or 0 for all of them", c.Depth,
 			block.Depths)
 	}
-	pages := c.Model.Pages()
 	d := &Drafter{
 		Config: c, block: block, whole: max(block.Rows, block.Depths+block.Skip), exec: nn.NewExec(m.Pool()),
-		Shared: sequence.Shared{Pool: m.Pool(), Vocab: m.Config.Vocab, Layout: c.Model.Text(), Cache: &pages},
+		Shared: sequence.Shared{Pool: m.Pool(), Vocab: m.Config.Vocab, Layout: c.Model.Text(), Cache: new(c.Model.Pages())},
 	}
 	d.block.Depths = cmp.Or(c.Depth, block.Depths)
 	if d.Weights, err = headfile.TextModel(c.Modifiers, c.Head); err != nil {

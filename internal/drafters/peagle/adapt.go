@@ -32,10 +32,7 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 	return h.Base.Norm, &h.Base.Head, h.Base.Tokens
 }
 
-func (h trainable) Shape() headfile.Shape {
-	c := h.Config
-	return &c
-}
+func (h trainable) Shape() headfile.Shape { return new(h.Config) }
 
 // Run lays out the texts as chains of entries, with the mask rows of each round below the entry of
 // its root.

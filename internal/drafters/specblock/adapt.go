@@ -42,10 +42,7 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 	return &h.Norm, &h.Head, h.Tokens
 }
 
-func (h trainable) Shape() headfile.Shape {
-	c := h.Config
-	return &c
-}
+func (h trainable) Shape() headfile.Shape { return new(h.Config) }
 
 // Run computes the first blocks of all entries of the texts in one pass. Then it computes, for every
 // round that looked further, a block that continues along the text: from the last row of the first

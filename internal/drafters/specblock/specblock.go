@@ -101,9 +101,8 @@ func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 		places: textrank.Places(n.Tokens, n.Vocab), exec: nn.NewExec(target.Model.Pool()),
 	}
 	d.cached = cmp.Or(d.cached, n.Block)
-	pages := n.Pages()
-	d.Shared = sequence.Shared{Pool: target.Model.Pool(), Vocab: n.Vocab, Cache: &pages, Layout: sequence.TextOptions{
-		Layers: len(n.Taps), Ahead: true, Rows: d.cached, Window: n.Config.Context}}
+	d.Shared = sequence.Shared{Pool: target.Model.Pool(), Vocab: n.Vocab, Cache: new(n.Pages()),
+		Layout: sequence.TextOptions{Layers: len(n.Taps), Ahead: true, Rows: d.cached, Window: n.Config.Context}}
 	if lists != nil {
 		d.Methods = append(d.Methods, lists)
 	}

@@ -174,8 +174,7 @@ func (s *Store) readLog() error {
 		good += int64(n)
 		if t.number >= s.number {
 			s.number = t.number + 1
-			list := append(slices.Clone(*s.segments.Load()), newSegment(t.number, t.tokens, t.context))
-			s.segments.Store(&list)
+			s.segments.Store(new(append(slices.Clone(*s.segments.Load()), newSegment(t.number, t.tokens, t.context))))
 		}
 	}
 	if err := f.Truncate(good); err != nil {

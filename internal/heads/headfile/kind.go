@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -204,4 +206,32 @@ func (x *Head) Describe() string {
 	}
 	return fmt.Sprintf("%s, %s%s of a target with hidden size %d and %d tokens", x.Shape.Describe(x.Own()), at, of,
 		cmp.Or(c.TargetHidden, c.Layers.Hidden), c.Layers.Vocab)
+}
+
+// Published is the shape of a head as published for a target, which may not have one yet.
+type Published struct {
+	Drafter, About string
+	Shape          Shape // nil: the head is in the target's file
+}
+
+// DraftVocab is the number of tokens in the draft vocabulary of published heads that have one.
+const DraftVocab = 32000
+
+// PublishedLayers returns layers for a target: 32 heads of 128 with 8 of keys, and MLPs as wide as the target's.
+func PublishedLayers(target *model.Config, arch string, layers int) model.Config {
+	return model.Config{Arch: arch, Vocab: target.Vocab, Hidden: target.Hidden, Layers: layers, Heads: 32, KVHeads: 8,
+		HeadDim: 128, FFN: target.FFN, Context: target.Context, NormEps: 1e-6,
+		Rope: model.RopeConfig{Base: 1e4, Dims: 128, Scale: 1}}
+}
+
+// Timed is a head of random weights that drafts as in its paper, to time what a draft costs. There is no target.
+type Timed struct {
+	Output shortlist.Drafter // its output matrix, norm and embedding
+	Layers int               // bytes of its layers' weights
+
+	// A draft with all of its candidates: the nodes and depth to ask for, and the least number of nodes that it has.
+	Budget, Depth, Least int
+
+	// New returns a drafter over the tokens of a shortlist, or over all if it is nil.
+	New func(lists shortlist.Method) (draft.Drafter, error)
 }

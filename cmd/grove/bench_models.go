@@ -1,5 +1,0 @@
-package main
-
-import (
-	_ "github.com/grovellm/grove/internal/drafters/drafttest/hostile" // drafters to measure the controller against
-)
