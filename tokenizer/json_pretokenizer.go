@@ -7,12 +7,8 @@ import (
 	"strings"
 )
 
-func isTrue(b *bool, def bool) bool {
-	if b == nil {
-		return def
-	}
-	return *b
-}
+// isTrue reports whether a flag is set that is set by default.
+func isTrue(b *bool) bool { return b == nil || *b }
 
 // addPreTokenizer adds one step. Those after ByteLevel see its alphabet instead of the text.
 func (s *spec) addPreTokenizer(st step, first, afterBytes bool) error {
@@ -23,13 +19,13 @@ func (s *spec) addPreTokenizer(st step, first, afterBytes bool) error {
 	}
 	switch st.Type {
 	case "ByteLevel":
-		if isTrue(st.AddPrefixSpace, true) {
+		if isTrue(st.AddPrefixSpace) {
 			if !first {
 				return s.errorf(field, "ByteLevel: add_prefix_space after another step is not supported")
 			}
 			s.escape = append(s.escape, spaceInFront)
 		}
-		if isTrue(st.UseRegex, true) {
+		if isTrue(st.UseRegex) {
 			s.stages = append(s.stages, scanGPT2)
 		}
 	case "Digits":
@@ -66,7 +62,7 @@ func (s *spec) addPreTokenizer(st step, first, afterBytes bool) error {
 		} else {
 			s.escape = append(s.escape, metaspace("▁", rule))
 		}
-		if isTrue(st.Split, true) {
+		if isTrue(st.Split) {
 			s.stages = append(s.stages, eachSpace)
 		}
 	default:
@@ -80,7 +76,7 @@ func (s *spec) addPreTokenizer(st step, first, afterBytes bool) error {
 func (s *spec) joinWhitespaceSplit(pre []step) ([]step, error) {
 	st := pre[1]
 	if rule, err := spaceScheme(st); st.Type != "Metaspace" || err != nil || rule != spaceSegments ||
-		!isTrue(st.Split, true) {
+		!isTrue(st.Split) {
 		return nil, s.errorf("pre_tokenizer", "WhitespaceSplit is supported only before Metaspace that always prepends, and splits")
 	}
 	st.eachWord = true
@@ -90,7 +86,7 @@ func (s *spec) joinWhitespaceSplit(pre []step) ([]step, error) {
 // spaceScheme reads prepend_scheme, or add_prefix_space in older files.
 func spaceScheme(st step) (spaceRule, error) {
 	scheme := "never"
-	if isTrue(st.AddPrefixSpace, true) {
+	if isTrue(st.AddPrefixSpace) {
 		scheme = "always"
 	}
 	if st.PrependScheme != nil {

@@ -47,7 +47,7 @@ Examples:
 }
 
 func (cmd *pullCmd) Run(p *command.Program) error {
-	name, c, err := parseHubModel(p, cmd.Model)
+	name, c, err := parseHubModel(cmd.Model)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (b hubBars) end() {
 }
 
 // parseHubModel parses a model's name and reads the environment.
-func parseHubModel(p *command.Program, text string) (hub.Name, *hub.Client, error) {
+func parseHubModel(text string) (hub.Name, *hub.Client, error) {
 	name, ok := hub.ParseName(text)
 	if !ok {
 		return name, nil, command.Usagef("%q: want ORG/REPO, ORG/REPO:TYPE or ORG/REPO:FILE", text)
@@ -263,7 +263,7 @@ Examples:
 }
 
 func (cmd *rmCmd) Run(p *command.Program) error {
-	name, c, err := parseHubModel(p, cmd.Model)
+	name, c, err := parseHubModel(cmd.Model)
 	if err != nil {
 		return err
 	}

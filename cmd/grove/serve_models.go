@@ -90,7 +90,7 @@ func (cmd *serveCmd) pull(p *command.Program, log *slog.Logger) serve.Puller {
 		for _, host := range []string{"hf.co/", "huggingface.co/"} {
 			text = strings.TrimPrefix(text, host)
 		}
-		name, c, err := parseHubModel(p, text)
+		name, c, err := parseHubModel(text)
 		if err != nil {
 			return s, err
 		}

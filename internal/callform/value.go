@@ -121,7 +121,7 @@ func (p *literalReader) value(depth int) {
 	}
 	switch {
 	case p.take("{"):
-		p.list('{', '}', depth, func() {
+		p.list('{', '}', func() {
 			p.name()
 			p.skip()
 			p.wrong = p.wrong || !p.take(":")
@@ -129,7 +129,7 @@ func (p *literalReader) value(depth int) {
 			p.value(depth + 1)
 		})
 	case p.take("["):
-		p.list('[', ']', depth, func() { p.value(depth + 1) })
+		p.list('[', ']', func() { p.value(depth + 1) })
 	default:
 		end := strings.IndexAny(p.text, ",]}: \t\r\n")
 		if end < 0 {
@@ -150,7 +150,7 @@ func (p *literalReader) value(depth int) {
 	}
 }
 
-func (p *literalReader) list(open, end byte, depth int, item func()) {
+func (p *literalReader) list(open, end byte, item func()) {
 	p.out = append(p.out, open)
 	p.skip()
 	for n := 0; !p.take(string(end)) && !p.wrong; n++ {

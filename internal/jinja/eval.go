@@ -60,13 +60,11 @@ func (r *run) eval(e expr, s *scope) Value {
 		}
 		return r.eval(e.no, s)
 	case *concat:
-		text := ""
 		parts := make([]string, len(e.parts))
 		for i, part := range e.parts {
 			parts[i] = r.str(r.eval(part, s))
 		}
-		text = r.joined(parts, "")
-		return text
+		return r.joined(parts, "")
 	case *list:
 		return &List{r.all(e.items, s)}
 	case *tuple:

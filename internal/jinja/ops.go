@@ -79,7 +79,7 @@ func (r *run) binary(op string, x, y Value) Value {
 	if i, j := whole(x), whole(y); i != nil && j != nil {
 		return r.integers(op, i, j)
 	}
-	if _, ok := r.numeric(x, y); ok {
+	if r.numeric(x, y) {
 		f, _ := r.float(x)
 		g, _ := r.float(y)
 		return r.floats(op, f, g)
@@ -104,10 +104,10 @@ func (r *run) binary(op string, x, y Value) Value {
 }
 
 // numeric reports whether both values are numbers.
-func (r *run) numeric(x, y Value) (float, ok bool) {
+func (r *run) numeric(x, y Value) bool {
 	_, f := x.(float64)
 	_, g := y.(float64)
-	return f || g, (f || whole(x) != nil) && (g || whole(y) != nil)
+	return (f || whole(x) != nil) && (g || whole(y) != nil)
 }
 
 func (r *run) plus(x, y Value) (Value, bool) {
@@ -304,7 +304,7 @@ func (r *run) pow(f, g float64) float64 {
 // equal is Python's ==.
 func (r *run) equal(x, y Value) bool {
 	r.spend(8, 0)
-	if _, ok := r.numeric(x, y); ok {
+	if r.numeric(x, y) {
 		c, comparable := r.compareNumbers(x, y)
 		return comparable && c == 0
 	}
@@ -412,7 +412,7 @@ func (r *run) ordered(op string, x, y Value) bool {
 func (r *run) order(x, y Value) (c int, comparable bool) {
 	r.spend(16, 0)
 	r.undefined(x, y)
-	if _, ok := r.numeric(x, y); ok {
+	if r.numeric(x, y) {
 		return r.compareNumbers(x, y)
 	}
 	a, ok := text(x)

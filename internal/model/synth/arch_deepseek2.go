@@ -11,8 +11,8 @@ import (
 var deepseek = family{
 	arch: "deepseek", pairs: true,
 	named: []Shape{{Name: "tiny-deepseek", Hidden: 192, Layers: 4, KVHeads: 6, NormEps: 1e-6,
-		Tune: func(c *model.Config) { tuneExperts(c, 11, 3, 64, 128) }}},
-	small: []Shape{{Tied: true, Tune: func(c *model.Config) { tuneExperts(c, 6, 2, 40, 40) }}},
+		Tune: func(c *model.Config) { laterExperts(c, 11, 3, 64, 128) }}},
+	small: []Shape{{Tied: true, Tune: func(c *model.Config) { laterExperts(c, 6, 2, 40, 40) }}},
 	random: func(d *drawing) {
 		d.s.Biases = d.IntN(2) == 0
 		d.scalePositions()
@@ -33,13 +33,13 @@ var deepseek2 = family{
 				c.Rope.Scale = 40
 				c.Rope.Original = 64
 				c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1, LogMul: 0.707, Plain: true}
-				tuneExperts(c, 8, 3, 56, 112)
+				tuneExperts(c)
 				c.Rule.Scale = 1.5
 			}},
 		{Name: "tiny-glm4lite", Layers: 4, Heads: 5, KVHeads: 1, HeadDim: 80, RopeBase: 1e6, RopeDims: 16,
 			Tune: func(c *model.Config) {
 				c.SetLatent(model.LatentConfig{Rank: 64, QueryRank: 96, PlainDim: 32, ValueDim: 56})
-				tuneExperts(c, 8, 3, 56, 112)
+				tuneExperts(c)
 				c.Rule.All, c.Rule.Sigmoid = false, true
 				c.Rule.Norm = true
 				c.Rule.Scale = 1.8
@@ -49,7 +49,7 @@ var deepseek2 = family{
 	},
 	small: []Shape{{HeadDim: 56, RopeDims: 24, Tied: true, Tune: func(c *model.Config) {
 		c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24})
-		tuneExperts(c, 6, 2, 40, 40)
+		laterExperts(c, 6, 2, 40, 40)
 		c.Rule.Scale = 2.5
 		c.Rule.All, c.Rule.Sigmoid = false, true
 		c.Rule.Groups = 3
@@ -67,12 +67,12 @@ var mistral4 = family{
 			c.Rope.Original = 64
 			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1, LogMul: 1, Plain: true}
 			c.Temper = nn.Temper{Scale: 0.1, Length: 64}
-			tuneExperts(c, 8, 3, 56, 112)
+			tuneExperts(c)
 			c.Rule.Norm = true
 		}}},
 	small: []Shape{{HeadDim: 56, RopeDims: 24, Tied: true, Tune: func(c *model.Config) {
 		c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24})
-		tuneExperts(c, 6, 2, 40, 40)
+		laterExperts(c, 6, 2, 40, 40)
 		c.Rule.Norm = true
 	}}},
 	random: func(d *drawing) {
@@ -92,13 +92,13 @@ var kimiLinear = family{
 	named: []Shape{{Name: "tiny-kimi-linear", Layers: 5, Heads: 4, KVHeads: 1, HeadDim: 80, RopeDims: 16,
 		Tune: func(c *model.Config) {
 			tuneKimi(c, model.LatentConfig{Rank: 64, PlainDim: 32, ValueDim: 56}, 24)
-			tuneExperts(c, 8, 3, 56, 112)
+			tuneExperts(c)
 			c.Recurrent = []bool{true, true, false, true, false}
 			c.Rule.Scale = 2.446
 		}}},
 	small: []Shape{{HeadDim: 56, NormEps: 1e-5, RopeDims: 24, Tune: func(c *model.Config) {
 		tuneKimi(c, model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24}, 16)
-		tuneExperts(c, 8, 3, 56, 112)
+		tuneExperts(c)
 		c.Recurrent = []bool{false, true}
 		c.Rule.Scale = 2.5
 	}}},

@@ -57,9 +57,9 @@ var ernie45MoE = family{
 	named: []Shape{{Name: "tiny-ernie4_5-moe", Layers: 4, HeadDim: 48, FFN: 384, RopeBase: 5e5, Tied: true,
 		Tokens: SPM, Tune: func(c *model.Config) {
 			// llama.cpp's converter derives the shared width from an expert's and the key/value heads.
-			tuneExperts(c, 8, 3, 96, 192)
+			laterExperts(c, 8, 3, 96, 192)
 		}}},
-	small: []Shape{{HeadDim: 48, RopeBase: 5e5, Tied: true, Tune: func(c *model.Config) { tuneExperts(c, 6, 2, 48, 96) }}},
+	small: []Shape{{HeadDim: 48, RopeBase: 5e5, Tied: true, Tune: func(c *model.Config) { laterExperts(c, 6, 2, 48, 96) }}},
 	random: func(d *drawing) {
 		d.groups()
 		d.scalePositions()
@@ -74,14 +74,14 @@ var bailing2 = family{
 	arch: "bailingmoe2",
 	named: []Shape{{Name: "tiny-bailingmoe2", Layers: 4, Heads: 4, HeadDim: 40, NormEps: 1e-6, RopeBase: 6e5,
 		RopeDims: 20, Tune: func(c *model.Config) {
-			tuneExperts(c, 8, 3, 64, 64)
+			laterExperts(c, 8, 3, 64, 64)
 			c.Rule.Norm = true
 			c.Rule.Scale = 2.5
 			c.Rule.Groups = 4
 			c.Rule.Chosen = 2
 		}}},
 	small: []Shape{{RopeDims: 16, Tune: func(c *model.Config) {
-		tuneExperts(c, 6, 2, 40, 40)
+		laterExperts(c, 6, 2, 40, 40)
 		c.Rule.Scale = 2.5
 		c.Rule.Groups = 3
 		c.Rule.Chosen = 2
@@ -97,14 +97,14 @@ var afmoe = family{
 	arch: "afmoe", mixed: true,
 	named: []Shape{{Name: "tiny-afmoe", Layers: 5, Tune: func(c *model.Config) {
 		c.SetWindow(70)
-		tuneExperts(c, 8, 3, 64, 64)
+		laterExperts(c, 8, 3, 64, 64)
 		c.Dense = 2
 		c.Rule.Norm = true
 		c.Rule.Scale = 2.5
 	}}},
 	small: []Shape{{Tune: func(c *model.Config) {
 		c.SetWindow(4)
-		tuneExperts(c, 6, 2, 40, 40)
+		laterExperts(c, 6, 2, 40, 40)
 		c.Rule.Norm = true
 		c.Rule.Scale = 2.5
 	}}},
@@ -236,7 +236,7 @@ var laguna = family{
 }
 
 func lagunaExperts(c *model.Config) {
-	tuneExperts(c, 8, 3, 64, 96)
+	laterExperts(c, 8, 3, 64, 96)
 	c.Rule.Scale = 1.25
 }
 
@@ -269,10 +269,10 @@ var smallthinker = family{
 var hyV3 = family{
 	arch: "hy_v3",
 	named: []Shape{{Name: "tiny-hy3", Layers: 4, RopeBase: 11158840, Tune: func(c *model.Config) {
-		tuneExperts(c, 8, 3, 64, 64)
+		laterExperts(c, 8, 3, 64, 64)
 		c.Rule.Scale = 2.75
 	}}},
-	small: []Shape{{RopeBase: 11158840, Tune: func(c *model.Config) { tuneExperts(c, 6, 2, 40, 40) }}},
+	small: []Shape{{RopeBase: 11158840, Tune: func(c *model.Config) { laterExperts(c, 6, 2, 40, 40) }}},
 	random: func(d *drawing) {
 		d.s.Biases = d.IntN(2) == 0
 		d.scalePositions()
@@ -288,13 +288,13 @@ var exaoneMoE = family{
 	arch: "exaone-moe", mixed: true,
 	named: []Shape{{Name: "tiny-exaone-moe", Layers: 5, RopeBase: 1e6, Tune: func(c *model.Config) {
 		c.SetWindow(70)
-		tuneExperts(c, 8, 3, 64, 64)
+		laterExperts(c, 8, 3, 64, 64)
 		c.Rule.Norm = true
 		c.Rule.Scale = 2.5
 	}}},
 	small: []Shape{{Tune: func(c *model.Config) {
 		windowFirst(c)
-		tuneExperts(c, 6, 2, 40, 40)
+		laterExperts(c, 6, 2, 40, 40)
 		c.Rule.Scale = 2.5
 		c.Rule.Groups = 3
 		c.Rule.Chosen = 2

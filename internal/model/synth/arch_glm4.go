@@ -19,7 +19,7 @@ var glm4MoE = family{
 	arch: "glm4moe",
 	named: []Shape{{Name: "tiny-glm4moe", Layers: 4, RopeBase: 1e6, RopeDims: 16, Biases: true,
 		Tune: func(c *model.Config) {
-			tuneExperts(c, 8, 3, 56, 112)
+			tuneExperts(c)
 			c.HeadNorms = true
 			c.Rule.Norm = true
 			c.Rule.Scale = 2.5
@@ -27,7 +27,7 @@ var glm4MoE = family{
 			c.Rule.Chosen = 2
 		}}},
 	small: []Shape{{RopeDims: 16, Tied: true, Tune: func(c *model.Config) {
-		tuneExperts(c, 6, 2, 40, 40)
+		laterExperts(c, 6, 2, 40, 40)
 		c.HeadNorms = true
 		c.Rule.Scale = 2.5
 		c.Rule.Groups = 3
@@ -44,12 +44,12 @@ var dots1 = family{
 	arch: "dots1",
 	named: []Shape{{Name: "tiny-dots1", Layers: 4, Heads: 4, KVHeads: 4, HeadDim: 48, NormEps: 1e-6,
 		Tune: func(c *model.Config) {
-			tuneExperts(c, 8, 3, 64, 128)
+			laterExperts(c, 8, 3, 64, 128)
 			c.Rule.Norm = true
 			c.Rule.Scale = 2.5
 		}}},
 	small: []Shape{{HeadDim: 48, Tune: func(c *model.Config) {
-		tuneExperts(c, 6, 2, 40, 40)
+		laterExperts(c, 6, 2, 40, 40)
 		c.Rule.Scale = 2.5
 		c.Rule.Groups = 3
 		c.Rule.Chosen = 2

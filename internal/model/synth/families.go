@@ -271,12 +271,15 @@ func (d *drawing) delta(grouped bool) {
 	d.tune(func(c *model.Config) { c.Delta = heads })
 }
 
-// tuneExperts gives all layers except the first experts, in addition to shared ones that all rows use.
-func tuneExperts(c *model.Config, experts, used, width, shared int) {
+// laterExperts gives all layers except the first experts, in addition to shared ones that all rows use.
+func laterExperts(c *model.Config, experts, used, width, shared int) {
 	c.Experts, c.Used = experts, used
 	c.ExpertFFN, c.SharedFFN = width, shared
 	c.Dense = 1
 }
+
+// tuneExperts is laterExperts with the usual numbers.
+func tuneExperts(c *model.Config) { laterExperts(c, 8, 3, 56, 112) }
 
 // yarn scales positions beyond a context of original.
 func yarn(c *model.Config, scale float64, original int) {
