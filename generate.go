@@ -125,6 +125,7 @@ type output struct {
 	stopper stopper
 	all     strings.Builder // the text let out: a prefix of the tokens' text
 	given   int             // bytes of all that chunks have delivered
+	least   int             // tokens that follow before a stop string counts
 
 	sources []source // of text not yet delivered
 	decoded int      // bytes of the tokens' text
@@ -147,6 +148,10 @@ func (o *output) push(token int32) (stopped bool) {
 		text = o.decoder.Push(token)
 	}
 	o.decoded += len(text)
+	if o.least > 0 {
+		o.least--
+		o.stopper.after = o.decoded
+	}
 	o.sources = append(o.sources, source{end: o.decoded})
 	return o.add(text)
 }
@@ -156,7 +161,7 @@ func (o *output) add(text string) (stopped bool) {
 		var thought string
 		thought, text, again = o.thought.push(text)
 		o.all.WriteString(thought)
-		text, stopped = o.stopper.push(text)
+		text, stopped = o.stopper.push(text, o.all.Len())
 		o.all.WriteString(text)
 		text = ""
 		if again && !stopped {
@@ -210,7 +215,7 @@ func (o *output) flush(cut bool) (stopped bool) {
 func (o *output) end() (stopped bool) {
 	thought, text := o.thought.flush()
 	o.all.WriteString(thought)
-	text, stopped = o.stopper.push(text)
+	text, stopped = o.stopper.push(text, o.all.Len())
 	o.all.WriteString(text)
 	if !stopped {
 		o.all.WriteString(o.stopper.flush())

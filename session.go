@@ -366,6 +366,7 @@ func (g *generation) request() speculate.Request {
 	if own := q.End; len(r.more.Ends) > 0 {
 		q.End = func(token int32) bool { return own != nil && own(token) || slices.Contains(r.more.Ends, token) }
 	}
+	q.MinTokens, g.out.least = r.more.MinTokens, r.more.MinTokens
 	if r.Logprobs || r.PromptLogprobs {
 		g.probs = logprobs{top: r.TopLogprobs, prompt: len(g.prompt)}
 		q.Logits, q.PromptLogits = g.probs.add, r.PromptLogprobs

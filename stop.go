@@ -11,17 +11,19 @@ import (
 // was cut into pieces: tokens accepted together stop where tokens decoded one by one do.
 type stopper struct {
 	stops []string
+	after int // bytes of the text within which stop strings do not count
 	held  string
 	found string // the stop string that ended the text
 }
 
-// push adds text and returns the text that is certain to come before any stop string. stopped
-// reports whether one is complete; if several end at the same byte, found is the longest.
-func (s *stopper) push(text string) (out string, stopped bool) {
+// push adds text and returns the text that is certain to come before any stop string. given is the number of bytes
+// that are out already. stopped reports whether a stop string is complete; if several end at the same byte, found is
+// the longest.
+func (s *stopper) push(text string, given int) (out string, stopped bool) {
 	if len(s.stops) == 0 {
 		return text, false
 	}
-	from := len(s.held)
+	from := max(len(s.held), s.after-given)
 	s.held += text
 	for end := from + 1; end <= len(s.held); end++ {
 		for _, stop := range s.stops {

@@ -262,6 +262,23 @@ func (c *call) stopString(r *grove.Result) *string {
 	return &r.Stop
 }
 
+// stopReason returns the stop string or the token of stop_token_ids that ended a generation, or nil if neither did. As
+// in vLLM, the model's own end of text is nil even if the request lists it.
+func (c *call) stopReason(r *grove.Result) any {
+	if stop := c.stopString(r); stop != nil {
+		return *stop
+	}
+	if r == nil || r.Finish != grove.FinishEnd {
+		return nil
+	}
+	last, t := r.Tokens[len(r.Tokens)-1], c.model.Tokenizer()
+	own := t != nil && last == t.EOS() && !c.request.IgnoreEnd
+	if own || !slices.Contains(c.options.StopTokenIDs.value, last) {
+		return nil
+	}
+	return last
+}
+
 // orNil returns nil for an empty string.
 func orNil(s string) *string {
 	if s == "" {

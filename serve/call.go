@@ -94,6 +94,7 @@ func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
 	r.Stop = o.Stop.value
 	r.IgnoreEnd = o.IgnoreEOS
 	inside.RequestOptionsOf(r).Ends = o.StopTokenIDs.value
+	inside.RequestOptionsOf(r).MinTokens = o.MinTokens.value
 	switch {
 	case c.n < 1 || c.n > limits.N:
 		return nil, s.N.fail("%d: want 1 to %d", c.n, limits.N)
@@ -103,9 +104,8 @@ func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
 		return nil, o.Stop.fail("%d strings: want at most %d", len(r.Stop), limits.Stops)
 	case len(o.StopTokenIDs.value) > mostStopTokens:
 		return nil, o.StopTokenIDs.fail("%d tokens: want at most %d", len(o.StopTokenIDs.value), mostStopTokens)
-	// Benchmark programs send it together with ignore_eos.
-	case o.MinTokens.value > 0 && (!r.IgnoreEnd || len(r.Stop)+len(o.StopTokenIDs.value) > 0):
-		return nil, o.MinTokens.fail("this server does not support it without ignore_eos, or with stop")
+	case o.MinTokens.value < 0:
+		return nil, o.MinTokens.fail("%d: want 0 or more", o.MinTokens.value)
 	case (c.rounds || c.race) && !c.stream:
 		return nil, o.Stream.fail("rounds and race need stream: true")
 	case c.race && c.n != 1:
@@ -238,6 +238,9 @@ func (c *call) setLength(most, def int, fields ...*field[int]) error {
 	}
 	if most > 0 && (n == 0 || n > most) {
 		n = most
+	}
+	if least := &c.options.MinTokens; n > 0 && least.value > n {
+		return least.fail("%d: the answer may have only %d tokens", least.value, n)
 	}
 	c.request.MaxTokens = n
 	return nil

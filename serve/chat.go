@@ -146,7 +146,7 @@ type chatChoice struct {
 	Message      chatMessage   `json:"message"`
 	Logprobs     *chatLogprobs `json:"logprobs"`
 	FinishReason *string       `json:"finish_reason"`
-	StopReason   *string       `json:"stop_reason,omitempty"`
+	StopReason   any           `json:"stop_reason"`
 	TokenIDs     []int32       `json:"token_ids,omitzero"`
 }
 
@@ -172,7 +172,7 @@ type chatPiece struct {
 	Delta        chatDelta     `json:"delta"`
 	Logprobs     *chatLogprobs `json:"logprobs"`
 	FinishReason *string       `json:"finish_reason"`
-	StopReason   *string       `json:"stop_reason,omitempty"`
+	StopReason   any           `json:"stop_reason"`
 	TokenIDs     []int32       `json:"token_ids,omitzero"`
 }
 
@@ -256,7 +256,7 @@ func (f chatForm) whole(p *piece) any {
 		m.ToolCalls = nil
 	}
 	return chatChoice{Index: p.index, Message: m, Logprobs: f.c.chatLogprobs(p.probs),
-		FinishReason: orNil(f.c.oldFinish(p.finish)), StopReason: f.c.stopString(p.result), TokenIDs: p.tokens}
+		FinishReason: orNil(f.c.oldFinish(p.finish)), StopReason: f.c.stopReason(p.result), TokenIDs: p.tokens}
 }
 
 func (f chatForm) pieces(p *piece) (list []any) {
@@ -279,7 +279,7 @@ func (f chatForm) pieces(p *piece) (list []any) {
 	}
 	if p.result != nil {
 		list = append(list, chatPiece{Index: p.index, FinishReason: orNil(f.c.oldFinish(p.finish)),
-			StopReason: f.c.stopString(p.result)})
+			StopReason: f.c.stopReason(p.result)})
 	}
 	if len(p.tokens) > 0 {
 		last := chatPiece{Index: p.index} // of tokens whose text is held back

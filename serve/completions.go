@@ -143,7 +143,7 @@ type completionChoice struct {
 	Text         string              `json:"text"`
 	Logprobs     *completionLogprobs `json:"logprobs"`
 	FinishReason *string             `json:"finish_reason"`
-	StopReason   *string             `json:"stop_reason,omitempty"`
+	StopReason   any                 `json:"stop_reason"`
 	TokenIDs     []int32             `json:"token_ids,omitzero"`
 	Prompt       []int32             `json:"prompt_token_ids,omitzero"`
 }
@@ -189,7 +189,7 @@ func newCompletionForm(a *answering) form {
 
 func (f completionForm) whole(p *piece) any {
 	c := completionChoice{Index: p.index, Text: p.content, Logprobs: f.c.completionLogprobs(p.probs),
-		FinishReason: orNil(p.finish), StopReason: f.c.stopString(p.result), TokenIDs: p.tokens}
+		FinishReason: orNil(p.finish), StopReason: f.c.stopReason(p.result), TokenIDs: p.tokens}
 	if f.c.tokenIDs && p.first {
 		c.Prompt = f.c.prompts[p.index/f.c.n].tokens
 	}

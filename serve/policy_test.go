@@ -40,7 +40,7 @@ func TestUnknownFields(t *testing.T) {
 				t.Errorf("%s, %q %s: status %d, without it %d: %s", path, name, value, status, plain, text)
 			}
 		}
-		for _, field := range []string{`"min_tokens":7`, `"documents":[{}]`, `"use_beam_search":true`,
+		for _, field := range []string{`"documents":[{}]`, `"use_beam_search":true`,
 			`"typical_p":0.5`, `"chat_template":"x"`, `"skip_special_tokens":false`, `"prompt_logprobs":1`,
 			`"lora":[{"id":0,"scale":0.5}]`, `"logprob_token_ids":[1]`, `"n_indent":4`, `"adaptive_target":0.5`} {
 			name, _, _ := strings.Cut(strings.Trim(field, `"`), `"`)
@@ -51,7 +51,7 @@ func TestUnknownFields(t *testing.T) {
 		for _, field := range []string{`"min_tokens":0`, `"stop_token_ids":[ ]`, `"documents":null`,
 			`"use_beam_search":false`, `"typical_p":1.0`,
 			`"lora":[]`, `"n_cmpl":1`, `"n_indent":0`, `"adaptive_target":-1.0`,
-			`"skip_special_tokens":true`, `"mirostat":0.0`, `"min_tokens":3,"ignore_eos":true`,
+			`"skip_special_tokens":true`, `"mirostat":0.0`, `"min_tokens":3`,
 			`"top_n_sigma":0`, `"top_n_sigma":-1.0`} {
 			if status, text := send(field + ","); status != plain {
 				t.Errorf("%s, %s: status %d, without it %d: %s", path, field, status, plain, text)

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -445,32 +444,6 @@ func TestNoLimit(t *testing.T) {
 		status, _, text := s.send("POST", path, `{`+body+`,`+rest+`}`)
 		if status != 200 || !containsAny(text, `"finish_reason":"length"|model_context_window_exceeded|"done_reason":"length"|max_output_tokens`) {
 			t.Errorf("%s: status %d: %s", path, status, text)
-		}
-	}
-}
-
-// A token of stop_token_ids ends the text like the model's own: the text ends before it, whether it is drafted or not.
-func TestStopTokens(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: turnsTemplate}), serve.Options{})
-	body := map[string]any{"prompt": "One, two, three", "max_tokens": 24, "temperature": 1, "seed": 5,
-		"return_token_ids": true, "ignore_eos": true}
-	choice := at(s.post("/v1/completions", body), "choices.0")
-	tokens := at(choice, "token_ids").([]any)
-	last := slices.Index(tokens, tokens[12])
-	body["stop_token_ids"] = []any{tokens[12], 1 << 30}
-	for _, drafter := range []string{"plain", "auto", "lookup"} {
-		got := at(s.post("/v1/completions", with(body, "drafter", drafter)), "choices.0")
-		kept := s.post("/detokenize", map[string]any{"tokens": tokens[:last]})["content"]
-		if fmt.Sprint(at(got, "token_ids")) != fmt.Sprint(tokens[:last+1]) || at(got, "finish_reason") != "stop" ||
-			at(got, "text") != kept {
-			t.Errorf("%s: %v, want %q of %v", drafter, got, kept, choice)
-		}
-	}
-	for ids, say := range map[string]string{`"a"`: "stop_token_ids[0]",
-		strings.Repeat("1,", 1024) + "1": "stop_token_ids: 1025 tokens"} {
-		if status, _, text := s.send("POST", "/v1/completions", `{"prompt":"x","stop_token_ids":[`+ids+`]}`); status != 400 ||
-			!strings.Contains(text, say) {
-			t.Errorf("status %d: %s, want %q", status, text, say)
 		}
 	}
 }

@@ -79,8 +79,10 @@ type RequestOptions struct {
 	// key its part; empty: the tenant is its own key.
 	Key string
 
-	// Ends are tokens that end the text, in addition to the model's own.
-	Ends []int32
+	// Ends are tokens that end the text, in addition to the model's own. Neither these nor stop strings
+	// end it before it has MinTokens tokens.
+	Ends      []int32
+	MinTokens int
 
 	// Paced computes a chunk only when the caller asks for it, so that several generations can be
 	// compared in turn. Otherwise the engine goes on while the caller is busy.

@@ -22,5 +22,5 @@ const (
 type coupledRule struct{}
 
 func (coupledRule) next(s *Sequence, logits []float32, _ []int32) (int32, error) {
-	return s.sampler.Sample(logits, len(s.text), s.history), nil
+	return s.nextSampler().Sample(logits, len(s.text), s.history), nil
 }

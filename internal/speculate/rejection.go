@@ -25,7 +25,7 @@ func newRejection(vocab int) *rejection {
 }
 
 func (r *rejection) next(s *Sequence, logits []float32, nodes []int32) (int32, error) {
-	s.sampler.Probs(r.probs, logits, s.history)
+	s.nextSampler().Probs(r.probs, logits, s.history)
 	attempt := 0
 	r.Begin(r.probs, func() float64 {
 		attempt++

@@ -3,6 +3,8 @@ package speculate
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 type Request struct {
 	Sampling  sample.Params
 	MaxTokens int // tokens to emit at most; 0: until the context is full
+	MinTokens int // tokens to emit before one that End accepts can be chosen
 
 	// How to speculate; zero values mean the loop's.
 	Drafter      draft.Drafter
@@ -71,6 +74,7 @@ type Sequence struct {
 	loop    *Loop
 	r       Request
 	sampler *sample.Sampler
+	early   *sample.Sampler // before MinTokens: chooses no token that ends the text; nil: there are none
 	history *sample.History // nil if no penalty uses it
 	cache   Cache
 	group   *group      // of its drafter; nil: decoded plainly
@@ -140,6 +144,10 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	if err != nil {
 		return nil, err
 	}
+	early, err := earlySampler(&r, vocab)
+	if err != nil {
+		return nil, err
+	}
 	r.Budget = cmp.Or(r.Budget, l.o.Budget)
 	asked := r.Accept
 	r.Accept = cmp.Or(r.Accept, l.o.Accept)
@@ -155,7 +163,7 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	}
 	r.Uncontrolled = r.Uncontrolled || l.o.Uncontrolled
 	s := &Sequence{
-		loop: l, r: r, sampler: sampler, cache: r.Cache,
+		loop: l, r: r, sampler: sampler, early: early, cache: r.Cache,
 		text: slices.Clone(prompt), prompt: len(prompt),
 		tree: tree.New(0), cut: tree.New(0), rule: l.coupled,
 		turn:    control.Turn{Uncontrolled: r.Uncontrolled, Budget: r.Budget},
@@ -210,6 +218,30 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	s.stats = Stats{Prompt: len(prompt), Reused: s.cache.Len()}
 	l.stats.Add(&s.stats)
 	return s, nil
+}
+
+// earlySampler returns the sampler of the first MinTokens tokens, or nil if no token is forbidden there.
+func earlySampler(r *Request, vocab int) (*sample.Sampler, error) {
+	if r.MinTokens == 0 || r.End == nil {
+		return nil, nil
+	}
+	p := r.Sampling
+	p.LogitBias = map[int32]float32{}
+	maps.Copy(p.LogitBias, r.Sampling.LogitBias)
+	for token := range int32(vocab) {
+		if r.End(token) {
+			p.LogitBias[token] = float32(math.Inf(-1))
+		}
+	}
+	return sample.New(p, vocab)
+}
+
+// nextSampler returns the sampler of the next token.
+func (s *Sequence) nextSampler() *sample.Sampler {
+	if s.early != nil && len(s.text)-s.prompt+s.r.Written < s.r.MinTokens {
+		return s.early
+	}
+	return s.sampler
 }
 
 // Ender is a draft.State that wants its sequence's final statistics. Ended is called before Close.

@@ -15,7 +15,7 @@ type typical struct {
 // plan chooses the path through the sequence's tree. logits returns a node's logits.
 func (r *typical) plan(s *Sequence, logits func(node int) []float32) {
 	r.path = r.Path(s.tree, func(node int) []float32 {
-		s.sampler.Probs(r.probs, logits(node), s.history)
+		s.nextSampler().Probs(r.probs, logits(node), s.history)
 		return r.probs
 	}, r.path[:0])
 }
