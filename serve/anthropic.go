@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
-	"strings"
 )
 
 // Anthropic's API: POST /v1/messages and /v1/messages/count_tokens.
@@ -56,41 +54,6 @@ type anthropicChoice struct {
 	Type            field[string] `json:"type"`
 	Name            field[string] `json:"name"`
 	DisableParallel field[bool]   `json:"disable_parallel_tool_use"`
-}
-
-// turnBody is a message. Its unknown fields go to the chat template.
-type turnBody struct {
-	Role    field[string]     `json:"role"`
-	Content field[turnBlocks] `json:"content"`
-	More    unknown
-}
-
-// turnBlocks is a message's content: a text or a list of blocks.
-type turnBlocks []turnBlock
-
-type turnBlock struct {
-	Type      field[string]   `json:"type"`
-	Text      content         `json:"text"`
-	Thinking  content         `json:"thinking"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Input     json.RawMessage `json:"input"`
-	ToolUseID string          `json:"tool_use_id"`
-	Content   content         `json:"content"`
-	IsError   bool            `json:"is_error"`
-}
-
-func (t *turnBlocks) readJSON(d *decoder, path string, raw json.RawMessage) error {
-	if text, isText := decode[string](raw); isText {
-		block := turnBlock{Text: content{text}}
-		block.Type.set("text")
-		*t = turnBlocks{block}
-		return nil
-	}
-	if raw[0] != '[' {
-		return fieldError(path, "want a string or a list of text parts, not %s", described(raw))
-	}
-	return d.read(path, raw, (*[]turnBlock)(t))
 }
 
 // messages answers POST /v1/messages.
@@ -178,11 +141,15 @@ func (b *messagesBody) conversation() (*conversation, error) {
 		v.messages = append(v.messages, message{path: b.System.path, role: "system", content: b.System.value.lines()})
 	}
 	for i := range b.Messages.value {
-		list, err := b.Messages.value[i].messages(fmt.Sprintf("%s[%d]", b.Messages.path, i))
+		in := &b.Messages.value[i]
+		list, err := in.messages(fmt.Sprintf("%s[%d]", b.Messages.path, i))
 		if err != nil {
 			return nil, err
 		}
 		v.messages = append(v.messages, list...)
+		if in.Content.value.cited() {
+			v.tools.warnings = append(v.tools.warnings, warning(in.Content.path, "answers have no citations"))
+		}
 	}
 	v.continueAssistant()
 	return v, nil
@@ -220,63 +187,3 @@ func (b *messagesBody) choose(v *conversation) error {
 	}
 	return c.Type.fail("%q: want auto, any, tool or none", c.Type.value)
 }
-
-// messages returns the messages that a turn at path makes: results of tools become messages of their own.
-func (b *turnBody) messages(path string) (list []message, err error) {
-	switch role := b.Role.value; {
-	case role != "system" && role != "user" && role != "assistant":
-		return nil, b.Role.fail("%q: want system, user or assistant", role)
-	case !b.Content.given:
-		return nil, b.Content.fail("the field is required")
-	}
-	said := message{path: path, role: b.Role.value, more: b.More}
-	given := len(b.Content.value) == 0
-	var content, reason strings.Builder
-	end := func() {
-		said.content, said.reasoning = content.String(), reason.String()
-		list = append(list, said)
-	}
-	for i := range b.Content.value {
-		switch in := &b.Content.value[i]; in.Type.value {
-		case "text":
-			if content.Len() > 0 {
-				content.WriteString("\n")
-			}
-			content.WriteString(in.Text.text())
-			given = true
-		case "thinking":
-			reason.WriteString(in.Thinking.text())
-		case "redacted_thinking": // only its author can read it
-		case "tool_use":
-			said.calls = append(said.calls, newCalledTool(in.ID, in.Name, argumentsOf(string(in.Input))))
-			given = true
-		case "tool_result":
-			if given {
-				end()
-			}
-			list = append(list, message{path: path, role: "tool", content: in.resultText(), result: in.ToolUseID})
-			said = message{path: path, role: b.Role.value}
-			content.Reset()
-			reason.Reset()
-			given = false
-		default:
-			return nil, in.Type.fail("%q: this server reads text, thinking, tool_use and tool_result", in.Type.value)
-		}
-	}
-	if given || len(list) == 0 {
-		end()
-	}
-	return list, nil
-}
-
-// resultText returns the text of a tool's result. Chat templates know no errors, so the text says that it is one.
-func (b *turnBlock) resultText() string {
-	text := b.Content.lines()
-	if b.IsError && !saysError.MatchString(text) {
-		text = strings.TrimSpace("Error: " + text)
-	}
-	return text
-}
-
-// saysError matches a text that calls itself an error, such as <tool_use_error>.
-var saysError = regexp.MustCompile(`(?i)^\W*(\w*_)?error\b`)

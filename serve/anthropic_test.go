@@ -68,6 +68,50 @@ func TestAnthropicParts(t *testing.T) {
 	}
 }
 
+// Documents of text and search results are text in tags, in the user's turn and in results of tools.
+func TestAnthropicDocuments(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	ask := func(content any) (usage any, warning string) {
+		body := jsonOf(map[string]any{"max_tokens": 1, "seed": 1, "messages": []any{map[string]any{"role": "user",
+			"content": content}}})
+		status, header, text := s.send("POST", "/v1/messages", body)
+		if status != 200 {
+			t.Fatalf("%s: status %d: %s", body, status, text)
+		}
+		return object(t, text)["usage"], header.Get("X-Grove-Warning")
+	}
+	block := func(text string) map[string]any { return map[string]any{"type": "text", "text": text} }
+	plain := map[string]any{"type": "text", "media_type": "text/plain", "data": "Grass is green."}
+	for want, in := range map[string]map[string]any{
+		"<document>\nGrass is green.\n</document>": {"type": "document", "source": plain, "title": nil},
+		"<document>\n<title>Plants</title>\n<context>A draft.</context>\nGrass is green.\n</document>": {"type": "document",
+			"source": plain, "title": "Plants", "context": "A draft.", "cache_control": map[string]any{"type": "ephemeral"}},
+		"<document>\n<title>Sky</title>\nIt is blue.\nOr grey.\n</document>": {"type": "document", "title": "Sky",
+			"source": map[string]any{"type": "content", "content": []any{block("It is blue."), block("Or grey.")}}},
+		"<document>\nIt is blue.\n</document>": {"type": "document",
+			"source": map[string]any{"type": "content", "content": "It is blue."}, "citations": map[string]any{"enabled": false}},
+		"<search_result>\n<title>Snow</title>\n<source>https://a.b/c</source>\nIt is white.\n</search_result>": {
+			"type": "search_result", "title": "Snow", "source": "https://a.b/c", "content": []any{block("It is white.")},
+			"citations": map[string]any{"enabled": true}},
+	} {
+		for _, in := range []map[string]any{in, {"type": "tool_result", "tool_use_id": "x", "content": []any{in, block("So.")}}} {
+			like := block(want)
+			if in["type"] == "tool_result" {
+				like = with(in, "content", want+"\nSo.")
+			}
+			ask([]any{like, block("Which colour?")})
+			text, _ := ask([]any{like, block("Which colour?")})
+			got, warning := ask([]any{in, block("Which colour?")})
+			if jsonOf(got) != jsonOf(text) { // it counts cached tokens: the prompts are the same
+				t.Errorf("%v: %v, as text %v", in, got, text)
+			}
+			if cites := strings.Contains(jsonOf(in), `"enabled":true`); cites != strings.Contains(warning, "citations") {
+				t.Errorf("%v: warning %q", in, warning)
+			}
+		}
+	}
+}
+
 // Errors have Anthropic's form, and name the field that cannot be honoured.
 func TestAnthropicErrors(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}),
@@ -87,6 +131,11 @@ func TestAnthropicErrors(t *testing.T) {
 		`{"max_tokens":3,"messages":[{"role":"assisstant","content":"x"}]}`:          "invalid_request_error|messages[0].role: ",
 		hello + `,"mcp_servers":[{"url":"x"}]}`:                                      "invalid_request_error|mcp_servers: ",
 		`{"max_tokens":3,"messages":[{"role":"user","content":[{"type":"image"}]}]}`: "invalid_request_error|messages[0].content[0].type: ",
+		documentBody(`"source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0="}`): "invalid_request_error|" +
+			`messages[0].content[0].content[0].source.type: "base64": want text or content`,
+		documentBody(`"source":{"type":"content","content":[{"type":"image"}]}`): "invalid_request_error|" +
+			`messages[0].content[0].content[0].source.content[0].type: "image": `,
+		documentBody(`"title":"x"`): "invalid_request_error|messages[0].content[0].content[0].source: the field is required",
 	} {
 		status, header, text := s.send("POST", "/v1/messages", body, "X-Api-Key", "k")
 		kind, message, _ := strings.Cut(want, "|")
@@ -105,6 +154,12 @@ func TestAnthropicErrors(t *testing.T) {
 		"error.type") != "not_found_error" {
 		t.Error(text)
 	}
+}
+
+// documentBody is a body with a document, which has some fields, in a tool's result.
+func documentBody(fields string) string {
+	return `{"max_tokens":3,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":[` +
+		`{"type":"document",` + fields + `}]}]}]}`
 }
 
 // Models have Anthropic's form for its clients, which say their version, and OpenAI's for others.
