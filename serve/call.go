@@ -114,7 +114,7 @@ func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
 		c.n = 2
 	}
 	var err error
-	if r.Sampling, err = o.sampling(); err != nil {
+	if r.Sampling, err = o.sampling(m.Tokenizer()); err != nil {
 		return nil, err
 	}
 	if err := c.setDrafting(); err != nil {

@@ -13,8 +13,10 @@ import (
 type llamaBody struct {
 	options
 	oneChoice
-	NProbs       refused `json:"n_probs" neutral:"0" why:"use logprobs of /v1/completions"`
-	ReturnTokens bool    `json:"return_tokens"`
+	NProbs       field[int] `json:"n_probs"`
+	Logprobs     field[int] `json:"logprobs"` // another name for it
+	Sampled      refused    `json:"post_sampling_probs" neutral:"false"`
+	ReturnTokens bool       `json:"return_tokens"`
 }
 
 // newLlamaCall makes the call of such a request, with llama.cpp's defaults. The caller sets the prompt.
@@ -29,6 +31,13 @@ func (x *exchange) newLlamaCall(m *Model, b *llamaBody) (*call, error) {
 		return nil, err
 	}
 	c.promptPath = "prompt"
+	probs := &b.NProbs
+	if !probs.given {
+		probs = &b.Logprobs
+	}
+	c.logprobsPath = probs.path
+	c.request.Logprobs = probs.value != 0
+	c.request.TopLogprobs = probs.value
 	switch n := b.NPredict.value; {
 	case b.NPredict.given && n == 0: // the client only wants the prompt in the cache
 		c.readOnly()
@@ -106,6 +115,25 @@ type llamaAnswer struct {
 	Tokens  []int32 `json:"tokens,omitzero"`
 	Stop    bool    `json:"stop"` // this is the end
 	*llamaEnd
+	Probs []llamaProb `json:"completion_probabilities,omitzero"`
+}
+
+type llamaProb struct {
+	ID int32 `json:"id"`
+	tokenLogprob
+	Top []llamaProb `json:"top_logprobs,omitzero"` // of a token of the text
+}
+
+func (f llamaForm) probs(list []logprob) (all []llamaProb) {
+	c := f.a.call
+	for _, l := range list {
+		one := llamaProb{l.Token, c.tokenLogprob(l.Logprob), []llamaProb{}}
+		for _, t := range l.Top {
+			one.Top = append(one.Top, llamaProb{t.Token, c.tokenLogprob(t), nil})
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 type llamaEnd struct {
@@ -135,12 +163,12 @@ func (f llamaForm) end(p *piece) *llamaEnd {
 }
 
 func (f llamaForm) whole(list []piece) any {
-	return llamaAnswer{list[0].content, list[0].tokens, true, f.end(&list[0])}
+	return llamaAnswer{list[0].content, list[0].tokens, true, f.end(&list[0]), f.probs(list[0].probs)}
 }
 
 func (f llamaForm) events(p *piece, last bool) (list []event) {
-	if p.content != "" || len(p.tokens) > 0 {
-		list = append(list, event{data: llamaAnswer{Content: p.content, Tokens: p.tokens}})
+	if p.content != "" || len(p.tokens)+len(p.probs) > 0 {
+		list = append(list, event{data: llamaAnswer{Content: p.content, Tokens: p.tokens, Probs: f.probs(p.probs)}})
 	}
 	if last {
 		list = append(list, event{data: llamaAnswer{Stop: true, llamaEnd: f.end(p)}})

@@ -86,12 +86,87 @@ func TestLlamaCompletion(t *testing.T) {
 		t.Errorf("without a token: %v", read)
 	}
 	for body, param := range map[string]string{`{}`: "prompt", `{"prompt":["a","b"]}`: "prompt",
-		`{"prompt":"x","n_probs":3}`: "n_probs", `{"prompt":"x","return_token_ids":true}`: "return_token_ids",
-		`{"prompt":"x","n_cmpl":2}`: "n_cmpl", `{"prompt":"x","n":2}`: "n",
+		`{"prompt":"x","n_probs":21}`:                           "n_probs",
+		`{"prompt":"x","logprobs":-1}`:                          "logprobs",
+		`{"prompt":"x","n_probs":1,"post_sampling_probs":true}`: "post_sampling_probs",
+		`{"prompt":"x","return_token_ids":true}`:                "return_token_ids",
+		`{"prompt":"x","n_cmpl":2}`:                             "n_cmpl", `{"prompt":"x","n":2}`: "n",
 		`{"prompt":"` + strings.Repeat("many words ", 100) + `","n_predict":1}`: "prompt"} {
 		status, _, text := s.send("POST", "/completion", body)
 		if got := at(object(t, text), "error.param"); status != 400 || got != param {
 			t.Errorf("%.60s: status %d, param %v, want %s", body, status, got, param)
+		}
+	}
+}
+
+// n_probs gives the log-probabilities that /v1/completions gives, whole and streamed.
+func TestLlamaProbabilities(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{}), serve.Options{})
+	fields := map[string]any{"prompt": "One, two, three", "temperature": 1, "seed": 3, "max_tokens": 9, "ignore_eos": true}
+	want := at(s.post("/v1/completions", with(fields, "logprobs", 3, "return_token_ids", true)), "choices.0")
+	for _, field := range []string{"n_probs", "logprobs"} {
+		fields := with(fields, field, 3, "top_k", 0, "top_p", 1, "min_p", 0)
+		whole, _ := s.post("/completion", fields)["completion_probabilities"].([]any)
+		var streamed []any
+		_, _, text := s.send("POST", "/completion", jsonOf(with(fields, "stream", true)))
+		for line := range strings.Lines(text) {
+			if data, isEvent := strings.CutPrefix(line, "data: "); isEvent {
+				probs, _ := object(t, data)["completion_probabilities"].([]any)
+				streamed = append(streamed, probs...)
+			}
+		}
+		if len(whole) != 9 || !reflect.DeepEqual(whole, streamed) {
+			t.Fatalf("%s: %v, streamed %v", field, whole, streamed)
+		}
+		for i, p := range whole {
+			top := at(p, "top_logprobs").([]any)
+			id, name := at(p, "id"), at(p, "token").(string)
+			if id != at(want, "token_ids").([]any)[i] || at(p, "logprob") != at(want, "logprobs.token_logprobs").([]any)[i] ||
+				name != at(want, "logprobs.tokens").([]any)[i] || len(at(p, "bytes").([]any)) != len(name) || len(top) != 3 {
+				t.Errorf("%s, token %d: %v", field, i, p)
+			}
+			all := at(want, "logprobs.top_logprobs").([]any)[i].(map[string]any)
+			for _, q := range top {
+				if at(q, "logprob") != all[at(q, "token").(string)] || at(q, "id") == nil {
+					t.Errorf("%s, token %d: %v of %v", field, i, q, all)
+				}
+			}
+		}
+	}
+}
+
+// A bias of a text counts for each of its tokens, those of several texts together.
+func TestBiasByText(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{}), serve.Options{})
+	ids := s.post("/tokenize", map[string]any{"content": " seven"})["tokens"].([]any)
+	pairs, object := []any{}, map[string]any{}
+	for _, id := range ids {
+		pairs = append(pairs, []any{id, 12.5})
+		object[jsonOf(id)] = 12.5
+	}
+	for path, body := range map[string]map[string]any{"/v1/completions": {"max_tokens": 12},
+		"/completion": {"n_predict": 12}} {
+		var first any
+		for _, bias := range []any{pairs, object, map[string]any{" seven": 12.5}, []any{[]any{" seven", 12.5}},
+			[]any{[]any{" seven", 10}, []any{" seven", 2.5}}} {
+			got := s.post(path, with(body, "prompt", "One, two, three", "temperature", 1, "seed", 4, "logit_bias", bias))
+			text := at(got, "choices.0.text")
+			if text == nil {
+				text = got["content"]
+			}
+			if first == nil {
+				first = text
+			}
+			if text != first || !strings.Contains(text.(string), "seven") {
+				t.Errorf("%s, %v: %q, want %q", path, bias, text, first)
+			}
+		}
+	}
+	fields := map[string]any{"prompt": "One, two, three", "n_predict": 1, "temperature": 0}
+	first := s.post("/completion", fields)["content"].(string)
+	for _, bias := range []any{map[string]any{first: false}, []any{[]any{first, false}}} {
+		if got := s.post("/completion", with(fields, "logit_bias", bias))["content"]; first == "" || got == first {
+			t.Errorf("%v: %q", bias, got)
 		}
 	}
 }

@@ -2,14 +2,13 @@ package serve
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // options are the fields that all requests for text have, in every protocol: how the text is
@@ -135,51 +134,11 @@ func (s *seed) readJSON(_ *decoder, path string, raw json.RawMessage) error {
 	return nil
 }
 
-// logitBias is added to the logits of tokens, by their ids: an object, or llama.cpp's list of pairs.
-type logitBias map[string]float32
-
-func (b *logitBias) readJSON(d *decoder, path string, raw json.RawMessage) error {
-	if raw[0] != '[' {
-		return d.read(path, raw, (*map[string]float32)(b))
-	}
-	*b = logitBias{}
-	i := 0
-	for item := range elements(raw) {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		i++
-		if item[0] != '[' {
-			return misfit(at, item, reflect.TypeFor[[]json.RawMessage]())
-		}
-		var pair []json.RawMessage
-		for part := range elements(item) {
-			pair = append(pair, part)
-			if len(pair) > 2 {
-				break
-			}
-		}
-		if len(pair) != 2 {
-			return fieldError(at, "want a token id, and the number to add to its logit")
-		}
-		var token int
-		if err := d.read(at+"[0]", pair[0], &token); err != nil {
-			return err
-		}
-		add := float32(-100)
-		if string(pair[1]) != "false" { // never
-			if err := d.read(at+"[1]", pair[1], &add); err != nil {
-				return err
-			}
-		}
-		(*b)[strconv.Itoa(token)] = add
-	}
-	return nil
-}
-
 // randomSeed is -1, which asks for a random seed.
 const randomSeed = seed(math.MaxUint64)
 
 // sampling returns how tokens are sampled. The defaults are OpenAI's.
-func (o *options) sampling() (grove.Sampling, error) {
+func (o *options) sampling(t *tokenizer.Tokenizer) (grove.Sampling, error) {
 	s := grove.Sampling{
 		Temperature:       o.Temperature.or(1),
 		TopP:              o.TopP.value,
@@ -210,17 +169,9 @@ func (o *options) sampling() (grove.Sampling, error) {
 	if s.Seed == uint64(randomSeed) {
 		s.Seed = rand.Uint64()
 	}
-	for id, add := range o.LogitBias.value {
-		token, err := strconv.ParseInt(id, 10, 32)
-		if err != nil || token < 0 || !(add >= -100 && add <= 100) {
-			return s, o.LogitBias.fail("%q: want a token id, and -100 to 100 to add to its logit", id)
-		}
-		if s.LogitBias == nil {
-			s.LogitBias = make(map[int32]float32, len(o.LogitBias.value))
-		}
-		s.LogitBias[int32(token)] = add
-	}
-	return s, nil
+	var err error
+	s.LogitBias, err = o.biases(t)
+	return s, err
 }
 
 // repetition returns the field of the repetition penalty, which has two names.
