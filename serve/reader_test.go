@@ -57,6 +57,10 @@ func TestReader(t *testing.T) {
 			[]string{"{}", `{"x": "]"}`}},
 		{"qwen-coder", false, false, "<tool_call>\n<function=f>\n<parameter=a>\n\"x\ny\"\n</parameter>\n</function>\n</tool_call>", "", "",
 			[]string{`{"a": "\"x\ny\""}`}},
+		{"elements", false, false, "A]:tag[ ]:tag:[<calls>\n]:tag:[<invoke name=\"f\">]:tag:[<a>b </a> ]:tag:[ \"]:tag:[</a>]:tag:[<l>" +
+			"]:tag:[<item>1]:tag:[</item>\n]:tag:[<item>]:tag:[<a>x]:tag:[</a>]:tag:[<b>true]:tag:[</b>]:tag:[</item>]:tag:[</l>" +
+			"]:tag:[</invoke>\n]:tag:[<invoke name=\"f\">]:tag:[</invoke>\n]:tag:[</calls>", "", "A]:tag[",
+			[]string{`{"a": "b </a> ]:tag:[ \"", "l": [1, {"a": "x", "b": true}]}`, "{}"}},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>final<|message|>Hi", "Hm", "Hi", nil},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|> to=functions.f<|channel|>commentary json<|message|>{}", "Hm", "", []string{"{}"}},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>commentary to=functions.f <|constrain|>json<|message|>{}",

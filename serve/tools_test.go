@@ -23,7 +23,7 @@ func TestTools(t *testing.T) {
 				"type": "object", "properties": map[string]any{property: map[string]any{"type": "integer"}},
 				"required": []string{property}, "additionalProperties": false}}}
 	}
-	families := []string{"hermes", "generic", "qwen-coder", "mistral", "llama", "lfm"}
+	families := []string{"hermes", "generic", "qwen-coder", "mistral", "llama", "lfm", "elements"}
 	if testing.Short() {
 		families = families[:2]
 	}

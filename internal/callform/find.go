@@ -68,6 +68,7 @@ type formOf struct {
 	thought                                [2]string
 	strings                                [][2]string
 	other                                  [2]string
+	tag                                    string // of elements
 }
 
 // form finds the form, and how long the text of a call is.
@@ -191,6 +192,9 @@ func (t *Template) callText(text string) (out Text, err error) {
 func (p *probe) verify(form *Form) error {
 	values := []string{`"a \"b\"\n'c' é"`, "-7", `{"qza": [true, {"qzb": null, "qzc": 1.5}], "qzd": "e f"}`,
 		"true", "null", `[]`, `"7"`}
+	if form.Arguments.Nested.Tag != "" { // which have no null
+		values = []string{values[0], values[1], `{"qza": [true, {"qzc": 1.5}], "qzd": "e f"}`, "true", "[[2]]", "false", `"7"`}
+	}
 	calls := []probeCall{plainCall(0, 0)}
 	for i, v := range values {
 		calls[0].arguments = append(calls[0].arguments, fmt.Sprintf("qzk%d", i), v)
@@ -207,10 +211,17 @@ func (p *probe) verify(form *Form) error {
 		_, text, _ = strings.Cut(text, probeNames[0])
 		text = strings.NewReplacer("INDEX", "0", "ID", "qzid00001").Replace(first) + probeNames[0] + text
 	} else {
-		text = text[strings.LastIndex(text[:strings.Index(text, probeNames[0])], form.First.Mark()):]
+		mark := form.First.Mark()
+		if form.Arguments.Nested.Tag != "" { // each tag has the mark
+			mark = first
+		}
+		text = text[strings.LastIndex(text[:strings.Index(text, probeNames[0])], mark):]
 	}
 	text = strings.ReplaceAll(text, idMark, "qzid00001")
 	kinds := func(_, argument string) (bool, string) {
+		if strings.Contains(argument, Within) {
+			return true, OtherBegins
+		}
 		i := strings.IndexByte("0123456", argument[len(argument)-1])
 		return i < 0 || values[i][0] == '"', ""
 	}

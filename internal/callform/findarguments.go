@@ -58,7 +58,7 @@ func (p *probe) singly(f *formOf, a *Arguments, rest string) (tail string, err e
 	case !ok:
 		return "", errors.New("the arguments do not stand behind the name")
 	case strings.Contains(behind, probeKeys[0]):
-		return "", errors.New("the name of an argument stands twice")
+		return p.elements(f, a, open, assign, behind)
 	case p.text:
 		return "", errors.New("the arguments are no object")
 	}
@@ -92,6 +92,21 @@ func (p *probe) singly(f *formOf, a *Arguments, rest string) (tail string, err e
 	if err := p.values(f, a, tail); err != nil {
 		return "", err
 	}
+	return tail, nil
+}
+
+// elements finds out whether an argument is an element with its name, which begins with open and ends in behind.
+func (p *probe) elements(f *formOf, a *Arguments, open, assign, behind string) (tail string, err error) {
+	tag, tail, ok := strings.Cut(behind, "</"+probeKeys[0]+">")
+	none, opens := strings.CutSuffix(open, tag+"<")
+	if !ok || !opens || tag == "" || assign != ">" { // without more than a bracket, tags are not told from text
+		return "", errors.New("the name of an argument stands twice")
+	}
+	f.tag, f.open = tag, open
+	f.none, f.between = none, tag+"<"
+	f.other = [2]string{assign, tag + "</"} // and the name
+	f.strings = [][2]string{f.other}
+	a.Nested = Notation{Tag: tag, Words: JSON.Words}
 	return tail, nil
 }
 

@@ -93,7 +93,11 @@ func (p *probe) several(f *formOf, object bool, tail string, ends turnEnds) erro
 			opens[i], assign, text, ok = cutSingle(text, probeKeys[i], probeValues[i])
 			ok = ok && assign == f.strings[0][0]
 			if ok {
-				text, ok = strings.CutPrefix(text, f.strings[0][1])
+				end := f.strings[0][1]
+				if f.tag != "" {
+					end += probeKeys[i] + ">"
+				}
+				text, ok = strings.CutPrefix(text, end)
 			}
 		}
 		if !ok {

@@ -80,8 +80,10 @@ func (w Words) Of(begin rune) []string {
 		'n': {"null", cmp.Or(w.Null, "null")}}[begin]
 }
 
-// Notation is how lists and objects are written.
+// Notation is how lists and objects are written. With Tag, which stands before every tag, they are elements: members
+// with their names, items named item. Arguments are elements then too.
 type Notation struct {
+	Tag          string
 	Quote, Key   string // around strings, and around names
 	Colon, Comma string
 	Words

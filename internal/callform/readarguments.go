@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// key takes the name of an argument, and what stands between it and the value.
-func (r *Reader) key(done bool) bool {
+// readKey takes the name of an argument, and what stands between it and the value.
+func (r *Reader) readKey(done bool) bool {
 	a := &r.form.Arguments
 	forms := append(append([]Value(nil), a.Strings...), a.Other)
 	at := -1
@@ -32,11 +32,16 @@ func (r *Reader) key(done bool) bool {
 	name := r.held[:at]
 	assign := best.Assign.String()
 	r.held, r.value = r.held[at+len(assign):], best
+	r.key = name
 	text := assign != a.Other.Assign.String()
 	r.other = ""
 	if !text {
 		text, r.other = r.kinds(r.name, name)
 		text = text && a.Strings[0].Assign.String() == assign
+	}
+	if a.Nested.Tag != "" {
+		text = text && r.other == ""
+		r.value.Close = Text{{Literal, a.Nested.Tag + "</" + name + ">"}}
 	}
 	if r.given {
 		r.put(", ")
@@ -59,6 +64,9 @@ func (r *Reader) key(done bool) bool {
 
 // follows matches what may stand behind an argument.
 func (r *Reader) follows(text string, done bool) (best matching) {
+	if tag := r.form.Arguments.Nested.Tag; tag != "" && text == tag+"<" && !done { // a slash may follow
+		return matchPart
+	}
 	if len(r.form.Last) == 0 && text == "" {
 		best = matchPart
 	}
@@ -136,6 +144,9 @@ const OtherBegins = `tfn-0123456789[{"`
 
 // readOther takes a value that is no string up to its end.
 func (r *Reader) readOther(done bool) bool {
+	if r.form.Arguments.Nested.Tag != "" {
+		return r.readElement(done)
+	}
 	end := r.value.Close.String()
 	for _, at := range literalEnds(r.held, r.form.Arguments.Nested.Quote) {
 		rest := r.held[at:]
@@ -164,7 +175,7 @@ func (r *Reader) readOther(done bool) bool {
 // close goes on behind a value.
 func (r *Reader) close(rest string) {
 	n, _, m := r.form.Arguments.Between.match(rest)
-	if m == matchWhole {
+	if m == matchWhole && !strings.HasPrefix(rest[n:], "/") { // which ends an element
 		r.held, r.state = rest[n:], callKey
 		return
 	}

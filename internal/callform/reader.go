@@ -11,8 +11,12 @@ type Delta struct {
 }
 
 // Kinds says of an argument of a tool whether it may be a string, and with which characters of OtherBegins its
-// other values begin. Forms that write strings without quotes need it.
+// other values begin. Forms that write strings without quotes need it. Members and items of arguments have the names,
+// and numbers, on the way to them, with Within between these.
 type Kinds func(tool, argument string) (text bool, others string)
+
+// Within precedes the name of a member and the number of an item.
+const Within = "\x00"
 
 // Reader parts the text of a turn, as it comes, into reasoning, content and calls.
 type Reader struct {
@@ -25,6 +29,7 @@ type Reader struct {
 
 	index int
 	name  string
+	key   string // of the argument
 	id    string
 	scan  objectScan
 	given bool // the call has an argument
@@ -90,7 +95,7 @@ func (r *Reader) step(thought, content *strings.Builder, done bool) bool {
 		}
 		return ended
 	case callKey:
-		return r.key(done)
+		return r.readKey(done)
 	case callString:
 		return r.string(done)
 	case callOther:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/grovellm/grove/internal/callform"
@@ -72,6 +73,9 @@ func unquote(value string) (text string) {
 // emitPlainString matches strings between quotes that are not JSON's: Python's, or a mark that no string contains.
 func (c *schemas) emitPlainString(s *shape) *expr {
 	q := c.notation.Quote
+	if tag := c.notation.Tag; tag != "" {
+		return c.plainString(s, &raw{stops: []string{tag}})
+	}
 	if q != "'" {
 		return seq(c.g.marker(q), c.plainString(s, &raw{stops: []string{q}}), c.g.marker(q))
 	}
@@ -189,14 +193,54 @@ func (c *schemas) readArguments(parameters string, f *callform.Form) (*expr, err
 	if err := c.open(parameters); err != nil {
 		return nil, err
 	}
+	if a.Nested.Tag != "" {
+		w := c.elements()
+		w.open = c.part(a.None)
+		w.none = w.open
+		return c.writeAll(c.shapes(conj{{place: c.root}, anObject}), w), c.err
+	}
 	w := &writing{plain: true, open: c.part(a.Open), none: c.part(a.None), between: c.part(a.Between), end: empty(),
 		pair: func(name string, value conj) *expr { return seq(literal(name), c.argument(value, f)) },
 		free: func(name *expr, value conj) *expr { return seq(name, c.argument(value, f)) }}
+	return c.writeAll(c.shapes(conj{{place: c.root}, anObject}), w), c.err
+}
+
+// writeAll matches objects of several shapes.
+func (c *schemas) writeAll(shapes []*shape, w *writing) *expr {
 	e := alt()
-	for _, s := range c.shapes(conj{{place: c.root}, anObject}) {
+	for _, s := range shapes {
 		e.kids = append(e.kids, c.writeObject(s, w))
 	}
-	return e, c.err
+	return e
+}
+
+// elements is how objects are written as elements.
+func (c *schemas) elements() *writing {
+	return &writing{plain: true, open: empty(), none: empty(), between: empty(), end: empty(),
+		pair: func(name string, value conj) *expr { return c.element(literal(name), c.ref(value)) },
+		free: func(name *expr, value conj) *expr { return c.element(name, c.ref(value)) }}
+}
+
+// element matches an element. Two names that an expression allows may differ; readers go by the first.
+func (c *schemas) element(name, content *expr) *expr {
+	tag := c.once("tag", func() *expr { return c.g.marker(c.notation.Tag) })
+	return seq(tag, literal("<"), name, literal(">"), content, tag, literal("</"), name, literal(">"))
+}
+
+// list matches a list of items.
+func (c *schemas) list(items *expr) *expr {
+	if c.notation.Tag != "" {
+		return items
+	}
+	return seq(literal("["), items, literal("]"))
+}
+
+// listed matches a value as an item of a list.
+func (c *schemas) listed(value *expr) *expr {
+	if c.notation.Tag != "" {
+		return c.element(literal("item"), value)
+	}
+	return value
 }
 
 // part matches a part of the text of calls, which all arguments share.
@@ -290,11 +334,20 @@ func ArgumentKinds(parameters string) func(argument string) (text bool, begins s
 		all = c.shapes(conj{{place: c.root}, anObject})
 	}
 	return func(argument string) (text bool, begins string) {
-		for _, s := range all {
-			values := c.shapes(c.property(s, argument, nil))
-			text = text || slices.ContainsFunc(values, func(v *shape) bool { return v.kind == isString })
-			begins += others(values)
+		shapes := all
+		for name := range strings.SplitSeq(argument, callform.Within) {
+			var within []*shape
+			for _, s := range shapes {
+				if i, err := strconv.Atoi(name); s.kind == isArray && err == nil {
+					within = append(within, c.shapes(s.item(i))...)
+				} else if s.kind == isObject {
+					within = append(within, c.shapes(c.property(s, name, nil))...)
+				}
+			}
+			shapes = within
 		}
+		text = slices.ContainsFunc(shapes, func(v *shape) bool { return v.kind == isString })
+		begins = others(shapes)
 		if c.err != nil || !text && begins == "" {
 			return true, callform.OtherBegins
 		}

@@ -261,7 +261,7 @@ func (c *schemas) emitArray(s *shape) *expr {
 			item := items(0)
 			rest = maybe(seq(item, star(seq(c.comma(), item))))
 		}
-		out.kids = append(out.kids, seq(literal("["), rest, literal("]")))
+		out.kids = append(out.kids, c.list(rest))
 	}
 	return out
 }
@@ -313,7 +313,7 @@ func (c *schemas) items(s *shape, start, prefix int) (item func(i int) *expr, mo
 		}
 	}
 	ok = most == unlimited || most >= contains(s, start)
-	return func(i int) *expr { return c.ref(at(min(i, fixed))) }, most, ok
+	return func(i int) *expr { return c.listed(c.ref(at(min(i, fixed)))) }, most, ok
 }
 
 // distinct matches arrays of members of an enum in their order, each at most once; nil if the items
@@ -349,7 +349,7 @@ func (c *schemas) distinct(s *shape, prefix, most int) *expr {
 			e.kids = append(e.kids, empty())
 		}
 		if i < len(values) && n < most {
-			value := literal(c.written(values[i]))
+			value := c.listed(literal(c.written(values[i])))
 			if n > 0 {
 				value = seq(c.comma(), value)
 			}
@@ -358,5 +358,5 @@ func (c *schemas) distinct(s *shape, prefix, most int) *expr {
 		known[key] = c.g.rule("items", e)
 		return known[key]
 	}
-	return seq(literal("["), rest(0, 0), literal("]"))
+	return c.list(rest(0, 0))
 }

@@ -71,6 +71,9 @@ type writing struct {
 }
 
 func (c *schemas) emitObject(s *shape) *expr {
+	if c.notation.Tag != "" {
+		return c.writeObject(s, c.elements())
+	}
 	key := c.notation.Key
 	return c.writeObject(s, &writing{plain: key != callform.JSON.Key, open: literal("{"), none: literal("{"),
 		between: c.comma(), end: literal("}"),

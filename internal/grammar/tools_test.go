@@ -107,6 +107,18 @@ func TestTools(t *testing.T) {
 		{"qwen-coder", Source{Tools: []Tool{{"say", `{"properties": {"it": {"type": "string", "pattern": "^[^x]{1,90}$"}}}`}}},
 			[]string{"<function=say>\n<parameter=it>\na > b\n</parameter>\n</function>\n</tool_call>"},
 			[]string{"<function=say>\n<parameter=it>\nx\n</parameter>\n</function>\n</tool_call>"}},
+		{"elements", Source{Must: true, Tools: []Tool{{"f", `{"type": "object", "properties": {"a": {"type": "string"},
+			"l": {"type": "array", "maxItems": 2, "items": {"type": "object", "properties": {"k": {"enum": ["x", "y"]}},
+			"required": ["k"]}}}, "required": ["a"]}`}}},
+			[]string{elements("<a>1 < 2 </a>", "</a>"),
+				elements("<a>", "</a>", "<l>", "<item>", "<k>x", "</k>", "</item>", "</l>"),
+				elements("<a>b\n", "</a>", "<l>", "</l>")},
+			[]string{elements(), elements("<a>b", "</b>"), elements("<a>b", "</a>", "<l>", "<item>", "</item>", "</l>"),
+				elements("<a>b", "</a>", "<l>", "<item>", "<k>z", "</k>", "</item>", "</l>"),
+				elements("<a>b", "</a>", "<l>"+`[{"k": "x"}]`, "</l>")}},
+		{"elements", Source{Tools: []Tool{{"f", `{"type": "object", "additionalProperties": {"type": ["integer", "object"]}}`}}},
+			[]string{"Well.", elements(), "Well. " + elements("<n>1", "</n>", "<o>", "<x-y>2", "</x-y>", "</o>")},
+			[]string{elements("<n>a", "</n>"), elements("<a b>1", "</a b>")}},
 		{"qwen-coder", Source{}, []string{"Well.\n<function=now>\n</function>\n</tool_call>\n<tool_call>\n<function=now>\n</function>\n</tool_call>"},
 			[]string{"<function=x>", "<function=now>\n</function>\n</tool_call>\n<function=now>\n</function>\n</tool_call>"}},
 		{"command-r", Source{}, []string{"Hello"}, []string{"Action: "}},
@@ -146,6 +158,12 @@ func TestTools(t *testing.T) {
 			}
 		}
 	}
+}
+
+// elements is a call of f with arguments of some tags, and texts behind them.
+func elements(parts ...string) string {
+	parts = append(append([]string{"<calls>\n", `<invoke name="f">`}, parts...), "</invoke>\n", "</calls>")
+	return "]:tag:[" + strings.Join(parts, "]:tag:[")
 }
 
 // The arguments of a call are an object, whatever else a function's schema allows.
@@ -188,7 +206,8 @@ func TestManyTools(t *testing.T) {
 		parameters := `{"type": "object", "properties": {` + strings.Join(append(properties, own), ", ") + "}}"
 		s.Tools = append(s.Tools, Tool{fmt.Sprintf("mcp__server__tool_%d", i), parameters})
 	}
-	for _, name := range []string{"hermes", "gptoss", "qwen-coder", "glm", "minimax", "dsml", "cdata", "lfm", "gemma"} {
+	for _, name := range []string{"hermes", "gptoss", "qwen-coder", "glm", "minimax", "elements", "dsml",
+		"cdata", "lfm", "gemma"} {
 		s.Form = formOf(t, name)
 		if _, err := s.Compile(); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -388,7 +407,7 @@ func checkRendered(t *rapid.T, l *chat.Layout, f *callform.Form, g *Grammar) {
 				}
 				v := drawValue(t, p[0])
 				text := spaced(v)
-				if s, ok := v.(string); ok && !canStand(f, s) {
+				if s, ok := v.(string); ok && !canStand(f, s) || f.Arguments.Nested.Tag != "" && isUnclear(v) {
 					continue
 				}
 				pairs = append(pairs, quote(p[0])+": "+text)
@@ -449,6 +468,16 @@ func checkRendered(t *rapid.T, l *chat.Layout, f *callform.Form, g *Grammar) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%q is read back as %v, want %v: %v", written, got, want, err)
 	}
+}
+
+// isUnclear reports whether an element is not read back as the value that it was: null, which MiniMax M3's template
+// leaves out, and a string of a list that may be another value.
+func isUnclear(v any) bool {
+	list, _ := v.([]any)
+	return v == nil || slices.ContainsFunc(list, func(item any) bool {
+		s, ok := item.(string)
+		return item == nil || ok && callform.LooksOther(s, callform.OtherBegins, callform.JSON.Words)
+	})
 }
 
 // spread matches what is read and not written: JSON on several lines, and lists in Python's

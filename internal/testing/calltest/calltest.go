@@ -52,6 +52,8 @@ func init() {
 		"minimax": "\n<calls>\n" + each(`<invoke name="NAME">`+"\n"+tagged(`<parameter name="KEY">`,
 			"</parameter>\n")+"</invoke>\n") +
 			"</calls>",
+		"elements": "]:tag:[<calls>\n" + each(`]:tag:[<invoke name="NAME">{{ xml(ARGUMENTS) }}]:tag:[</invoke>`+"\n") +
+			"]:tag:[</calls>",
 		"dsml": "\n\n<｜DSML｜calls>\n" + each(`<｜DSML｜invoke name="NAME">`+"\n"+
 			pairs(`<｜DSML｜parameter name="KEY" string="true">VALUE</｜DSML｜parameter>`+"\n",
 				`<｜DSML｜parameter name="KEY" string="false">JSON VALUE</｜DSML｜parameter>`+"\n")+"</｜DSML｜invoke>\n") + "</｜DSML｜calls>",
@@ -94,6 +96,10 @@ func init() {
 			text = strings.Replace(text, "<|im_end|>", "<|return|>", 1)
 			text = strings.Replace(text, "{{ m.content or '' }}", "{% if m.content %}{% if m.role != 'assistant' %}{{ m.content }}{% elif m.tool_calls %}"+
 				"<|channel|>analysis<|message|>{{ m.content }}<|end|><|assistant|>{% else %}<|channel|>final<|message|>{{ m.content }}{% endif %}{% endif %}", 1)
+		case "elements":
+			text = "{% macro xml(v) %}{% if v is mapping %}{% for k, w in v.items() %}]:tag:[<{{ k }}>{{ xml(w) }}]:tag:[</{{ k }}>{% endfor %}" +
+				"{% elif v is string %}{{ v }}{% elif v is iterable %}{% for w in v %}]:tag:[<item>{{ xml(w) }}]:tag:[</item>{% endfor %}" +
+				"{% else %}{{ v | tojson }}{% endif %}{% endmacro %}" + text
 		case "gemma":
 			text = `{% macro bare(v) %}{% if v is string %}<|"|>{{ v }}<|"|>{% elif v is none %}null{% elif v is mapping %}{{ '{' }}` +
 				"{% for k, w in v.items() %}{{ k }}:{{ bare(w) }}" + comma(",") +
@@ -132,7 +138,7 @@ var Plain = map[string]string{
 }
 
 // marks matches text that looks like a model's control tokens.
-var marks = regexp.MustCompile(`<\|[^|<>{}' ]+\|?>|<\|"\|>|<[a-z_]+\|>|<｜[^｜<>{}' ]+｜>|\[/?[A-Z_]{3,}\]`)
+var marks = regexp.MustCompile(`<\|[^|<>{}' ]+\|?>|<\|"\|>|<[a-z_]+\|>|<｜[^｜<>{}' ]+｜>|\[/?[A-Z_]{3,}\]|\]:tag:\[`)
 
 // Tokenizer returns a tokenizer of bytes. If control is set, text of the template that looks like control tokens
 // becomes control tokens.
