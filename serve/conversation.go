@@ -157,8 +157,8 @@ func (o *chatOptions) budget() *field[int] {
 }
 
 // thinkingVariables are the names by which chat templates know whether to reason: the usual one, Granite's and
-// DeepSeek's, and Cohere's.
-var thinkingVariables = []string{"enable_thinking", "thinking", "reasoning"}
+// DeepSeek's, Cohere's, and MiniMax M3's, which is a word.
+var thinkingVariables = []string{"enable_thinking", "thinking", "reasoning", "thinking_mode"}
 
 // setThinking turns the model's reasoning on or off: by the variables of chat templates, and, for
 // models that reason regardless, by a budget of 0.
@@ -166,7 +166,9 @@ func (o *chatOptions) setThinking(on bool) {
 	for _, name := range thinkingVariables {
 		o.setVariable(name, on)
 	}
+	o.setVariable("thinking_mode", "enabled")
 	if !on {
+		o.setVariable("thinking_mode", "disabled")
 		o.ReasoningBudget.set(0)
 	}
 }

@@ -80,6 +80,7 @@ func TestReasoningTokens(t *testing.T) {
 func TestReasoningEffort(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{{ reasoning_effort }}{% if enable_thinking is false %}off{% endif %}" +
 		"{% if enable_thinking is defined and (enable_thinking != thinking or thinking != reasoning) %}{{ raise_exception('thinking') }}{% endif %}" +
+		"{% if enable_thinking is defined and thinking_mode != ('enabled' if thinking else 'disabled') %}{{ raise_exception('mode') }}{% endif %}" +
 		"{% for m in messages %}{{ m.content }}{% endfor %} </think> <think>"}), serve.Options{})
 	messages := []any{map[string]any{"role": "user", "content": "x"}}
 	for _, c := range []struct {
