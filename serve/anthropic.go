@@ -142,7 +142,7 @@ func (b *messagesBody) conversation() (*conversation, error) {
 	}
 	for i := range b.Messages.value {
 		in := &b.Messages.value[i]
-		list, err := in.messages(fmt.Sprintf("%s[%d]", b.Messages.path, i))
+		list, err := in.messages(fmt.Sprintf("%s[%d]", b.Messages.path, i), &v.tools)
 		if err != nil {
 			return nil, err
 		}

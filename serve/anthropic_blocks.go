@@ -34,9 +34,29 @@ type turnBlock struct {
 	Context   string             `json:"context"`
 	Source    field[blockSource] `json:"source"`
 	ToolName  string             `json:"tool_name"`
-	Citations struct {
-		Enabled bool `json:"enabled"`
-	} `json:"citations"`
+	Citations citations          `json:"citations"`
+}
+
+func (b *turnBlock) readJSON(d *decoder, path string, raw json.RawMessage) error {
+	head, _ := decode[struct{ Type string }](raw)
+	if ranElsewhere.MatchString(head.Type) { // other fields have forms of their own
+		b.Type = field[string]{head.Type, true, path + ".type"}
+		return nil
+	}
+	type object turnBlock
+	return d.read(path, raw, (*object)(b))
+}
+
+// ranElsewhere matches the types of calls that another server ran, and of their results.
+var ranElsewhere = regexp.MustCompile(`^(server|mcp)_tool_use$|._tool_result$`)
+
+// citations reports whether a block asks for citations. In earlier answers the field is a list.
+type citations bool
+
+func (c *citations) readJSON(_ *decoder, _ string, raw json.RawMessage) error {
+	asked, _ := decode[struct{ Enabled bool }](raw)
+	*c = citations(asked.Enabled)
+	return nil
 }
 
 // blockSource is the text of a document, or the address of a search result.
@@ -69,8 +89,9 @@ func (t *turnBlocks) readJSON(d *decoder, path string, raw json.RawMessage) erro
 	return d.read(path, raw, (*[]turnBlock)(t))
 }
 
-// messages returns the messages that a turn at path makes: results of tools become messages of their own.
-func (b *turnBody) messages(path string) (list []message, err error) {
+// messages returns the messages that a turn at path makes: results of tools become messages of their own. It leaves
+// out calls that another server ran, with a warning to t.
+func (b *turnBody) messages(path string, t *toolset) (list []message, err error) {
 	switch role := b.Role.value; {
 	case role != "system" && role != "user" && role != "assistant":
 		return nil, b.Role.fail("%q: want system, user or assistant", role)
@@ -116,6 +137,10 @@ func (b *turnBody) messages(path string) (list []message, err error) {
 			reason.Reset()
 			given = false
 		default:
+			if ranElsewhere.MatchString(in.Type.value) {
+				t.leaveOut(&in.Type)
+				continue
+			}
 			return nil, in.Type.fail("%q: this server reads text, thinking, tool_use, tool_result, document and search_result",
 				in.Type.value)
 		}
@@ -189,6 +214,6 @@ func tagged(tag, text string, about ...string) string {
 // cited reports whether a block asks for citations.
 func (t turnBlocks) cited() bool {
 	return slices.ContainsFunc(t, func(b turnBlock) bool {
-		return b.Citations.Enabled || b.Content.cited() || b.Source.value.Content.cited()
+		return bool(b.Citations) || b.Content.cited() || b.Source.value.Content.cited()
 	})
 }

@@ -106,7 +106,7 @@ func (b *chatMessageBody) message(path string) (message, error) {
 	switch {
 	case m.role == "":
 		return m, b.Role.fail("want system, user or assistant")
-	case !b.Content.given && m.role != "assistant": // an answer may have been empty
+	case !b.Content.given && m.role != "assistant" && m.role != "tool": // an answer and a result may have been empty
 		return m, b.Content.fail("the field is required")
 	}
 	return m, nil
@@ -134,6 +134,10 @@ func (t *toolset) chooseChat(f *field[toolChoice]) error {
 	case c.Function.given:
 		name := &c.Function.value.Name
 		return t.chooseOne(name.value, name.path)
+	case c.Name.given: // as in responses and in Anthropic's API, whose forms some clients send
+		return t.chooseOne(t.nameOf("", c.Name.value), c.Name.path)
+	case c.word == "" && c.Type.given && c.Type.value != "function":
+		return t.chooseMode(c.Type.value, f.path)
 	case c.word == "":
 		return fieldError(f.path+".function.name", "the field is required")
 	}

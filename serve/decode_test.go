@@ -163,7 +163,7 @@ func TestPartsAreJoinedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		var list []message
-		got := allocated(func() { list, _ = messagesOf(b.Input.value) })
+		got := allocated(func() { list, _ = messagesOf(b.Input.value, &toolset{}) })
 		if (len(list) == 1) != (what == "reasoning") || !whole(list) || got > 10*parts*size {
 			t.Errorf("%s: %d bytes allocated for %d messages", what, got, len(list))
 		}
@@ -174,7 +174,7 @@ func TestPartsAreJoinedOnce(t *testing.T) {
 			`{"type":"text","text":""}]}]}`), &m); err != nil {
 			t.Fatal(err)
 		}
-		got = allocated(func() { list, _ = m.Messages.value[0].messages("") })
+		got = allocated(func() { list, _ = m.Messages.value[0].messages("", &toolset{}) })
 		if len(list) != 1 || !whole(list) || got > 10*parts*size {
 			t.Errorf("%s: %d bytes allocated for %d messages of Anthropic's", what, got, len(list))
 		}

@@ -81,9 +81,9 @@ func (t *toolset) offer(in *toolBody, namespace string, wrapped bool) error {
 	return nil
 }
 
-// leaveOut warns that a tool of some type is left out.
+// leaveOut warns that a tool of some type, or an earlier call of one, is left out.
 func (t *toolset) leaveOut(kind *field[string]) {
-	t.warnings = append(t.warnings, warning(kind.path, "%q: this server runs no tools: the tool is ignored", kind.value))
+	t.warnings = append(t.warnings, warning(kind.path, "%q: this server runs no tools: it is ignored", kind.value))
 }
 
 // offerAs offers a function under a name that distinguishes it from others.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strings"
 )
 
@@ -169,7 +170,7 @@ func (b *responseBody) conversation(items []inputItem) (*conversation, error) {
 	if text := b.Instructions.value.text(); text != "" {
 		v.messages = append(v.messages, message{path: b.Instructions.path, role: "system", content: text})
 	}
-	said, err := messagesOf(items)
+	said, err := messagesOf(items, &v.tools)
 	v.messages = append(v.messages, said...)
 	return v, err
 }
@@ -209,8 +210,9 @@ func (t *toolset) chooseResponse(f *field[toolChoice]) error {
 }
 
 // messagesOf turns items into messages. Reasoning, a text and calls of the assistant between two
-// messages of the user become one message; a further text begins another, as in vLLM.
-func messagesOf(items []inputItem) (list []message, err error) {
+// messages of the user become one message; a further text begins another, as in vLLM. Calls of
+// tools that this server leaves out are left out too, with a warning to t.
+func messagesOf(items []inputItem, t *toolset) (list []message, err error) {
 	open := false                       // the last message is the assistant's, and is not complete
 	var content, reason strings.Builder // of that message
 	assistant := func(in *inputItem) *message {
@@ -267,6 +269,10 @@ func messagesOf(items []inputItem) (list []message, err error) {
 		case "function_call_output", "custom_tool_call_output":
 			add(message{path: in.path, role: "tool", content: in.Output.lines(), result: in.CallID})
 		default:
+			if otherCall.MatchString(kind) {
+				t.leaveOut(&in.Type)
+				continue
+			}
 			return nil, in.Type.fail("%q: want message, reasoning, item_reference, or a call to a function or custom tool"+
 				" or its output", kind)
 		}
@@ -274,3 +280,6 @@ func messagesOf(items []inputItem) (list []message, err error) {
 	end()
 	return list, nil
 }
+
+// otherCall matches the types of items about tools other than functions and custom tools.
+var otherCall = regexp.MustCompile(`_call(_output)?$|^mcp_|^tool_search_output$`)
