@@ -2,6 +2,7 @@ package serve
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 
 	"github.com/grovellm/grove"
@@ -19,6 +20,9 @@ type chatBody struct {
 	Reasoning  responseReasoning        `json:"reasoning"`         // where Ollama's clients send the effort
 	Include    field[bool]              `json:"include_reasoning"` // vLLM's
 	Echo       refused                  `json:"echo" neutral:"false"`
+
+	Thinking       json.RawMessage `json:"thinking"`        // of DeepSeek, Z.ai and Moonshot: its type turns reasoning on or off
+	EnableThinking json.RawMessage `json:"enable_thinking"` // of Alibaba: true or false
 }
 
 // chatMessageBody is a message. Its unknown fields go to the chat template.
@@ -64,6 +68,14 @@ func (s *Server) chatCompletions(x *exchange) error {
 // conversation returns the request that a body makes.
 func (b *chatBody) conversation() (*conversation, error) {
 	v := &conversation{chatOptions: &b.chatOptions, several: b.several, path: b.Messages.path}
+	thinking, _ := decode[struct{ Type string }](b.Thinking)
+	switch word := cmp.Or(thinking.Type, string(b.EnableThinking)); {
+	case v.choosesThinking():
+	case word == "enabled" || word == "true":
+		v.setThinking(true)
+	case word == "disabled" || word == "false":
+		v.setThinking(false)
+	}
 	v.setEffort(cmp.Or(b.Effort, b.Reasoning.Effort))
 	if err := v.tools.offerAll(&b.Tools, true); err != nil {
 		return nil, err

@@ -173,14 +173,18 @@ func (o *chatOptions) setThinking(on bool) {
 	}
 }
 
+// choosesThinking reports whether variables of the chat template turn reasoning on or off.
+func (o *chatOptions) choosesThinking() bool {
+	return slices.ContainsFunc(thinkingVariables, func(name string) bool { return o.Vars.value[name] != nil })
+}
+
 // setEffort sets how much the model reasons, by one of OpenAI's levels. It keeps variables of the
 // chat template that the request sets itself.
 func (o *chatOptions) setEffort(effort string) {
 	if effort == "" {
 		return
 	}
-	given := func(name string) bool { return o.Vars.value[name] != nil }
-	if !slices.ContainsFunc(thinkingVariables, given) {
+	if !o.choosesThinking() {
 		o.setThinking(effort != "none")
 	}
 	if effort != "none" && o.Vars.value["reasoning_effort"] == nil {

@@ -110,10 +110,18 @@ func TestReasoningEffort(t *testing.T) {
 			t.Errorf("%s: the prompt has %v tokens with one word, %v with four", c.path, short, long)
 		}
 	}
-	for effort, reasons := range map[string]bool{"none": false, "low": true} {
-		a := s.post("/v1/chat/completions", map[string]any{"messages": messages, "max_tokens": 8, "reasoning_effort": effort})
-		if text, _ := at(a, "choices.0.message.reasoning_content").(string); (text != "") != reasons {
-			t.Errorf("effort %s: reasoning %q", effort, text)
+	for fields, reasons := range map[string]bool{`"reasoning_effort":"none"`: false, `"reasoning_effort":"low"`: true,
+		`"thinking":{"type":"disabled"}`: false, `"thinking":{"type":"enabled"}`: true, `"thinking":{"type":"auto"}`: true,
+		`"enable_thinking":false`: false, `"enable_thinking":true`: true, `"enable_thinking":"often","thinking":true`: true,
+		`"enable_thinking":false,"chat_template_kwargs":{"thinking":true,"enable_thinking":true,"reasoning":true,"thinking_mode":"enabled"}`: true,
+	} {
+		status, _, text := s.send("POST", "/v1/chat/completions",
+			`{"messages":[{"role":"user","content":"x"}],"max_tokens":8,`+fields+`}`)
+		if status != 200 {
+			t.Fatalf("%s: %s", fields, text)
+		}
+		if text, _ := at(object(t, text), "choices.0.message.reasoning_content").(string); (text != "") != reasons {
+			t.Errorf("%s: reasoning %q", fields, text)
 		}
 	}
 }
