@@ -160,7 +160,7 @@ func fieldsOf(t reflect.Type) *structFields {
 	}
 	s := &structFields{at: map[string]int{}}
 	for _, f := range reflect.VisibleFields(t) {
-		name := f.Tag.Get("json")
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Type == reflect.TypeFor[unknown]() {
 			s.rest = f.Index
 		}

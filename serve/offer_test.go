@@ -178,7 +178,11 @@ func TestCustomToolsOfChats(t *testing.T) {
 		}
 		fields["messages"] = append(fields["messages"].([]any), at(a, "choices.0.message"),
 			map[string]any{"role": "tool", "tool_call_id": call["id"], "content": "ok"})
-		s.post("/v1/chat/completions", with(fields, "tool_choice", "none"))
+		tokens := s.post("/tokenize", map[string]any{"messages": fields["messages"]})["tokens"]
+		prompt := s.post("/detokenize", map[string]any{"tokens": tokens})["content"].(string)
+		if want := `{"name": "note", "arguments": {"input": `; !strings.Contains(prompt, want) {
+			t.Errorf("the prompt is %q, want %q in it", prompt, want)
+		}
 	}
 }
 

@@ -73,7 +73,7 @@ type echoed struct {
 	Parallel        json.RawMessage `json:"parallel_tool_calls"`
 	Reasoning       json.RawMessage `json:"reasoning"`
 	Temperature     json.RawMessage `json:"temperature"`
-	Text            json.RawMessage `json:"text"`
+	Text            echoedText      `json:"text"`
 	ToolChoice      json.RawMessage `json:"tool_choice"`
 	Tools           []echoedTool    `json:"tools"`
 	TopP            json.RawMessage `json:"top_p"`
@@ -81,10 +81,16 @@ type echoed struct {
 	Previous        json.RawMessage `json:"previous_response_id"`
 }
 
+type echoedText struct {
+	Format    json.RawMessage `json:"format"`
+	Verbosity json.RawMessage `json:"verbosity,omitempty"`
+}
+
 // echoOf reads them from a body. Missing ones get their defaults.
 func echoOf(body json.RawMessage) echoed {
 	e := echoed{Metadata: json.RawMessage("{}"), Parallel: json.RawMessage("true"), Temperature: json.RawMessage("1"),
-		Text: json.RawMessage(`{"format":{"type":"text"}}`), ToolChoice: json.RawMessage(`"auto"`), Tools: []echoedTool{},
+		Text:       echoedText{Format: json.RawMessage(`{"type":"text"}`)},
+		ToolChoice: json.RawMessage(`"auto"`), Tools: []echoedTool{},
 		TopP: json.RawMessage("1"), Truncation: json.RawMessage(`"disabled"`)}
 	_ = new(decoder).read("", body, &e) // it was read once before
 	return e

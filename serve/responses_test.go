@@ -37,7 +37,13 @@ func TestResponseErrors(t *testing.T) {
 		}
 	}
 	a := s.post("/v1/responses", map[string]any{"input": "x", "top_logprobs": 2, "max_output_tokens": 5,
-		"ignore_eos": true, "metadata": map[string]any{"k": "v"}})
+		"ignore_eos": true, "metadata": map[string]any{"k": "v"}, "text": map[string]any{"verbosity": "low"},
+		"tool_choice": "none",
+		"tools":       []any{map[string]any{"type": "function", "name": "f", "description": "Does it."}}})
+	if at(a, "text.format.type") != "text" || at(a, "text.verbosity") != "low" ||
+		at(a, "tools.0.description") != "Does it." {
+		t.Error(a["text"], a["tools"])
+	}
 	if at(a, "metadata.k") != "v" || a["store"] != true || len(at(a, "output.0.content.0.logprobs").([]any)) != 5 ||
 		at(a, "incomplete_details.reason") != "max_output_tokens" {
 		t.Error(a)
