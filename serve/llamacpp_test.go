@@ -13,7 +13,7 @@ import (
 // changing matches the parts that differ between two answers to one request.
 var changing = regexp.MustCompile(`"(id|request_id|created|created_at|completed_at|timings)": ?(\{[^}]*\}|"[^"]*"|[0-9]+)`)
 
-// A path without /v1 is the endpoint that has it, for answers and errors.
+// A path without /v1, with KServe's prefix or with a slash at the end is the endpoint itself, for answers and errors.
 func TestPathsWithoutVersion(t *testing.T) {
 	s := start(t, tinyWith(t, "tiny-qwen3", 256, grove.Options{Threads: 1, ChatTemplate: turnsTemplate}), serve.Options{})
 	for path, body := range textBodies {
@@ -23,16 +23,19 @@ func TestPathsWithoutVersion(t *testing.T) {
 		}
 		for _, body := range []string{strings.Replace(body, "*", `"temperature":0,`, 1), "{"} {
 			status, header, text := s.send("POST", path, body)
-			gotStatus, gotHeader, got := s.send("POST", bare, body)
 			want := changing.ReplaceAllString(text, "")
-			got = changing.ReplaceAllString(got, "")
-			if gotStatus != status || normalUsage(got) != normalUsage(want) ||
-				gotHeader.Get("Request-Id") == "" != (header.Get("Request-Id") == "") {
-				t.Errorf("%s: status %d: %s\n%s: status %d: %s", bare, gotStatus, got, path, status, want)
+			for _, loose := range []string{bare, path + "/", "/openai" + path, "/openai" + bare + "/"} {
+				gotStatus, gotHeader, got := s.send("POST", loose, body)
+				got = changing.ReplaceAllString(got, "")
+				if gotStatus != status || normalUsage(got) != normalUsage(want) ||
+					gotHeader.Get("Request-Id") == "" != (header.Get("Request-Id") == "") {
+					t.Errorf("%s: status %d: %s\n%s: status %d: %s", loose, gotStatus, got, path, status, want)
+				}
 			}
 		}
 	}
-	for path, want := range map[string]int{"/models": 200, "/models/test%2Fmodel": 200, "/chat": 404,
+	for path, want := range map[string]int{"/models": 200, "/models/test%2Fmodel": 200, "/v1/models/": 200, "/chat": 404,
+		"/openai/v1/models/test%2Fmodel/": 200, "/openai/models/x": 404, "/openai": 404, "/openai/v1/health": 404,
 		"/chat/completion": 404,
 		"/modelsx":         404, "/chat/completions": 405, "/responses/resp_1": 404} {
 		if status, _, text := s.send("GET", path, ""); status != want {

@@ -41,19 +41,19 @@ const llamaOverflow = "request (%d tokens) exceeds the available context size (%
 
 const doneEvent = "data: [DONE]\n\n"
 
-// bare matches the paths of OpenAI's and Anthropic's endpoints without /v1, which some clients leave out.
-var bare = regexp.MustCompile(`^/(chat/completions|completions|responses|messages|embeddings|models)(/|$)`)
+// loose matches the paths of OpenAI's and Anthropic's endpoints as some clients write them: without /v1, with KServe's
+// prefix, or with a slash at the end.
+var loose = regexp.MustCompile(`^(?:/openai)?(?:/v1)?(/(?:chat/completions|completions|responses|messages|embeddings|models)(?:/.+?)?)/?$`)
 
-// withVersion returns a request whose path has /v1.
+// withVersion returns a request whose path begins with /v1.
 func withVersion(r *http.Request) *http.Request {
-	if !bare.MatchString(r.URL.Path) {
+	path := loose.ReplaceAllString(r.URL.Path, "/v1$1")
+	if path == r.URL.Path {
 		return r
 	}
 	versioned, address := *r, *r.URL
-	address.Path = "/v1" + address.Path
-	if address.RawPath != "" {
-		address.RawPath = "/v1" + address.RawPath
-	}
+	address.Path = path
+	address.RawPath = loose.ReplaceAllString(r.URL.RawPath, "/v1$1")
 	versioned.URL = &address
 	return &versioned
 }
