@@ -27,12 +27,12 @@ type chatBody struct {
 
 // chatMessageBody is a message. Its unknown fields go to the chat template.
 type chatMessageBody struct {
-	Role         field[string]     `json:"role"`
-	Content      field[content]    `json:"content"`
-	ToolCalls    field[[]chatCall] `json:"tool_calls"`
-	ToolCallID   string            `json:"tool_call_id"`
-	Refusal      field[string]     `json:"refusal"`
-	FunctionCall field[oldCalled]  `json:"function_call"`
+	Role         field[string]        `json:"role"`
+	Content      field[answerContent] `json:"content"`
+	ToolCalls    field[[]chatCall]    `json:"tool_calls"`
+	ToolCallID   string               `json:"tool_call_id"`
+	Refusal      field[string]        `json:"refusal"`
+	FunctionCall field[oldCalled]     `json:"function_call"`
 	More         unknown
 }
 
@@ -102,7 +102,9 @@ func (b *chatBody) conversation() (*conversation, error) {
 
 // message returns the message that a body at path makes.
 func (b *chatMessageBody) message(path string) (message, error) {
-	m := message{path: path, role: b.Role.value, content: b.Content.value.lines(), result: b.ToolCallID, more: b.More}
+	said := &b.Content.value
+	m := message{path: path, role: b.Role.value, content: said.content.lines(), reasoning: said.thought.text(),
+		result: b.ToolCallID, more: b.More}
 	for i := range b.ToolCalls.value {
 		m.calls = append(m.calls, b.ToolCalls.value[i].called())
 	}
@@ -118,6 +120,8 @@ func (b *chatMessageBody) message(path string) (message, error) {
 	switch {
 	case m.role == "":
 		return m, b.Role.fail("want system, user or assistant")
+	case m.reasoning != "" && m.role != "assistant":
+		return m, b.Content.fail("only the assistant's messages may have reasoning")
 	case !b.Content.given && m.role != "assistant" && m.role != "tool": // an answer and a result may have been empty
 		return m, b.Content.fail("the field is required")
 	}

@@ -376,14 +376,28 @@ func (t *texts) readJSON(d *decoder, path string, raw json.RawMessage) error {
 // content is text: a string, or a list of parts that are text.
 type content []string
 
-// contentPart is a part of a text. A refusal has its text in another field.
+// contentPart is a part of a text. A refusal has its text in another field, and so does reasoning.
 type contentPart struct {
-	Type    field[string] `json:"type"`
-	Text    string        `json:"text"`
-	Refusal string        `json:"refusal"`
+	Type      field[string] `json:"type"`
+	Text      string        `json:"text"`
+	Refusal   string        `json:"refusal"`
+	Thinking  content       `json:"thinking"`
+	Reasoning content       `json:"reasoning"`
 }
 
 func (c *content) readJSON(d *decoder, path string, raw json.RawMessage) error {
+	return c.read(d, path, raw, nil)
+}
+
+// answerContent is the content of an earlier answer, with parts that are reasoning, as in Mistral's API and LangChain.
+type answerContent struct{ content, thought content }
+
+func (c *answerContent) readJSON(d *decoder, path string, raw json.RawMessage) error {
+	return c.content.read(d, path, raw, &c.thought)
+}
+
+// read reads content. Reasoning in it goes to thought; it is refused if thought is nil.
+func (c *content) read(d *decoder, path string, raw json.RawMessage, thought *content) error {
 	if one, ok := decode[string](raw); ok {
 		*c = content{one}
 		return nil
@@ -398,11 +412,13 @@ func (c *content) readJSON(d *decoder, path string, raw json.RawMessage) error {
 	*c = nil
 	for i := range parts {
 		p := &parts[i]
-		switch p.Type.or("text") {
-		case "text", "input_text", "output_text", "summary_text", "reasoning_text":
+		switch kind := p.Type.or("text"); {
+		case slices.Contains([]string{"text", "input_text", "output_text", "summary_text", "reasoning_text"}, kind):
 			*c = append(*c, p.Text)
-		case "refusal":
+		case kind == "refusal":
 			*c = append(*c, p.Refusal)
+		case thought != nil && (kind == "thinking" || kind == "reasoning"):
+			*thought = append(append(*thought, p.Thinking...), p.Reasoning...)
 		default:
 			return p.Type.fail("%q: this server reads text only", p.Type.value)
 		}

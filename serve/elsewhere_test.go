@@ -98,3 +98,34 @@ func TestChoicesOfOtherProtocols(t *testing.T) {
 		t.Errorf("status %d: %s", status, text)
 	}
 }
+
+// Reasoning may be parts of an earlier answer, as in Mistral's API and LangChain, or a field of its own.
+func TestReasoningInParts(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{% for m in messages %}<{{ m.role }}>{{ m.reasoning_content }}|{{ m.content }}" +
+		"{% endfor %}"}), serve.Options{})
+	status, _, text := s.send("POST", "/v1/chat/completions",
+		`{"messages":[{"role":"user","content":[{"type":"thinking","thinking":"hm"}]}]}`)
+	if status != 400 || !strings.Contains(text, "messages[0].content: only") {
+		t.Errorf("a user's reasoning: status %d: %s", status, text)
+	}
+	for content, want := range map[string]string{
+		`"a"`: "|a", `"a","reasoning_content":"hm"`: "hm|a",
+		`[{"type":"thinking","thinking":"hm"},{"type":"text","text":"a"}]`:                              "hm|a",
+		`[{"type":"thinking","thinking":[{"type":"text","text":"h"},{"type":"text","text":"m"}]},"a"]`:  "",
+		`[{"type":"thinking","thinking":[{"type":"text","text":"h"},{"type":"text","text":"m"}]}]`:      "hm|",
+		`[{"type":"reasoning","reasoning":"hm"},{"type":"text","text":"a"},{"type":"text","text":"b"}]`: "hm|a\nb",
+		`[{"type":"image_url"}]`: "",
+	} {
+		status, _, text := s.send("POST", "/tokenize", `{"messages":[{"role":"assistant","content":`+content+`}]}`)
+		if want == "" {
+			if status != 400 {
+				t.Errorf("%s: status %d", content, status)
+			}
+			continue
+		}
+		got := s.post("/detokenize", map[string]any{"tokens": object(t, text)["tokens"]})["content"]
+		if got != "<assistant>"+want {
+			t.Errorf("%s: the prompt is %q", content, got)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -180,7 +181,7 @@ func (b *ollamaBody) chat() (*conversation, error) {
 			return nil, err
 		}
 		m.name = in.ToolName.value
-		m.reasoning = in.Thinking.value
+		m.reasoning = cmp.Or(in.Thinking.value, m.reasoning)
 		v.messages = append(v.messages, m)
 	}
 	v.continueAssistant()
