@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -14,16 +15,21 @@ import (
 	"unicode/utf8"
 )
 
-// readBody reads a request's body into the struct that to points at.
+// readBody reads a request's body into the struct that to points at. It stops when the server drains, which would
+// otherwise wait for a body whose request is refused.
 func (x *exchange) readBody(to any) error {
 	_ = x.control.SetReadDeadline(time.Now().Add(x.s.o.Read))
 	body, err := x.openBody()
 	if err != nil {
 		return err
 	}
+	read := context.AfterFunc(x.s.draining, func() { _ = x.control.SetReadDeadline(time.Now()) })
 	data, err := io.ReadAll(body)
+	read()
 	var big *http.MaxBytesError
 	switch {
+	case x.s.draining.Err() != nil:
+		return errStopped
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return newError(http.StatusRequestTimeout, "invalid_request_error", "slow_body",
 			"the body did not arrive within %v", x.s.o.Read)

@@ -356,6 +356,34 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// A request whose body is still coming when the server begins to drain is refused: the server does
+// not wait for the rest.
+func TestDrainDuringBody(t *testing.T) {
+	s := start(t, tiny(t, "tiny-qwen3", 256), serve.Options{Limits: serve.Limits{Read: time.Hour}})
+	ctx, cancel := context.WithCancel(ctx)
+	p, ended := s.serving(ctx, time.Hour)
+	client, server := net.Pipe()
+	defer client.Close()
+	p.next <- server
+	const begun = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
+	if _, err := fmt.Fprint(client, begun); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	_ = client.SetReadDeadline(time.Now().Add(20 * time.Second))
+	answer, err := http.ReadResponse(bufio.NewReader(client), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.StatusCode != 503 || answer.Header.Get("Retry-After") == "" {
+		t.Errorf("%v; want status 503", answer)
+	}
+	client.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // When Serve has returned, a model that the program opened is the program's, for itself and for other servers.
 func TestModelAfterServe(t *testing.T) {
 	m := tiny(t, "tiny-qwen3", 256)

@@ -25,6 +25,9 @@ type Ended struct {
 	Finish                 string // why the last choice ended
 }
 
+// mostError bounds the bytes of an error in the log: a client may name a path or a model of any length.
+const mostError = 1000
+
 // end counts the request, writes its line of the log and tells whoever wants to know.
 func (x *exchange) end(endpoint string) {
 	f := &x.figure
@@ -85,7 +88,7 @@ func (e *Ended) line() []any {
 		line = append(line, "tenant", e.Tenant[:min(len(e.Tenant), len("key-")+8)])
 	}
 	if e.Err != nil {
-		line = append(line, "error", e.Err.Error())
+		line = append(line, "error", shortened(e.Err.Error(), mostError))
 	}
 	return line
 }

@@ -179,6 +179,27 @@ func TestLogOfFailedPull(t *testing.T) {
 	}
 }
 
+// However long the path or the model's name that a client sends, its line of the log is short.
+func TestLogOfLongNames(t *testing.T) {
+	s := start(t, nil, serve.Options{})
+	if err := s.SetSources([]serve.Source{{Name: "a"}, {Name: "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 20_000)
+	for path, body := range map[string]string{"/v1/completions": `{"model":"` + long + `","prompt":"x"}`, "/" + long: "{}"} {
+		before := s.log.String()
+		status, _, _ := s.send("POST", path, body)
+		line := ""
+		until(t, "a line", func() bool {
+			line = strings.TrimPrefix(s.log.String(), before)
+			return strings.HasSuffix(line, "\n")
+		})
+		if status != 404 || len(line) > 2000 || !strings.Contains(line, "xxx") {
+			t.Errorf("status %d, a line of %d bytes: %.300s", status, len(line), line)
+		}
+	}
+}
+
 // exhausted is a listener that fails a few times, as if there were no more files, and then accepts connections.
 type exhausted struct {
 	net.Listener

@@ -78,16 +78,15 @@ func described(raw json.RawMessage) shown {
 	case raw[0] == '{':
 		return shown{"an object", "an object"}
 	case isText:
-		return shown{fmt.Sprintf("the string %q", shortened(text)), "a string"}
+		return shown{fmt.Sprintf("the string %q", shortened(text, 40)), "a string"}
 	case raw[0] > '9': // true, false or null
 		return shown{string(raw), string(raw)}
 	}
-	return shown{shortened(string(raw)), "a number"}
+	return shown{shortened(string(raw), 40), "a number"}
 }
 
-// shortened returns the beginning of a long text.
-func shortened(text string) string {
-	const most = 40
+// shortened returns the beginning of a text of more than most bytes.
+func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
