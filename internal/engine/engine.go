@@ -57,7 +57,12 @@ const (
 	// 1.07 times the tokens/s, and first tokens after .6 of the time; 100 ms bring no more.
 	promptSlowdown = 2
 	promptTime     = 50 * time.Millisecond
-	stepMemory     = 8 // steps that the averages of times and pace look back on
+
+	// promptStep limits steps that only read prompts, for which new requests wait. A model of 4B parameters reads some
+	// 50 rows in this time on two cores, and would take ten seconds for 512.
+	promptStep = time.Second
+
+	stepMemory = 8 // steps that the averages of times and pace look back on
 )
 
 // Request is one text to generate.

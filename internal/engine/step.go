@@ -37,7 +37,7 @@ func (e *Engine) takeStep() (more bool, err error) {
 	if !e.choose() {
 		return false, nil
 	}
-	limits := e.limits()
+	limits, decoding := e.limits()
 	began := fineclock.Now()
 	err = e.pass(limits)
 	seconds := fineclock.Since(began).Seconds()
@@ -45,7 +45,7 @@ func (e *Engine) takeStep() (more bool, err error) {
 	case err != nil:
 	case !slices.ContainsFunc(e.step, (*speculate.Sequence).Prefilling):
 		e.learn(seconds)
-	case limits.Time > 0:
+	case decoding > 0:
 		e.keepPace(limits.Time.Seconds(), seconds)
 	}
 	e.deliver(err)
@@ -81,20 +81,19 @@ func (c *askedContext) Err() error {
 	return c.Context.Err()
 }
 
-// limits returns the bounds of a step in which some requests decode and others have prompts to read.
-func (e *Engine) limits() speculate.Limits {
-	decoding := 0
+// limits returns the bounds of a step, and how many of its requests decode while others have prompts to read.
+func (e *Engine) limits() (l speculate.Limits, decoding int) {
 	for _, j := range e.stepping {
 		if !j.reading() {
 			decoding++
 		}
 	}
-	l := speculate.Limits{Rows: decoding + speculate.DefaultChunk}
+	l = speculate.Limits{Rows: decoding + speculate.DefaultChunk, Time: promptStep}
 	if decoding > 0 {
 		usual := max(time.Duration(e.usual*float64(time.Second)), e.loop.PlainTime(decoding))
 		l.Time = time.Duration(e.pace * float64(max(promptSlowdown*usual, promptTime)))
 	}
-	return l
+	return l, decoding
 }
 
 // keepPace adjusts the pace to the time of a step that read prompts within a limit. The loop predicts

@@ -74,6 +74,9 @@ type Loop struct {
 	rows    []Rows
 	masked  []float32 // logits of the tokens that a grammar allows
 
+	promptRow float64 // seconds for each row of recent steps that only read prompts; 0: not known
+	room      int     // most rows of such a step
+
 	broken map[draft.Drafter]bool // drafters that panicked: their memory may be in any state
 }
 
@@ -298,20 +301,42 @@ func (l *Loop) learn(verify, rest time.Duration) {
 	l.plan.Learn(l.control, l.listTurns(), l.parts, took)
 }
 
+const (
+	// firstRows is how many rows of prompts a step reads while too little is known.
+	firstRows = 128
+
+	// reads is how many times the time to read the weights a step that only reads prompts may take. They are read once
+	// in a pass: at 8 that is an eighth of its time at most, and nothing on two cores, where passes of 16 rows or more
+	// compute for longer than they read. At 4 it is up to a quarter; at 16 steps of large models last twice as long.
+	reads = 8
+)
+
 // promptRows returns how many rows of prompts a step may read within limits: at least 1 if the limit
-// is of time, or if there is nothing else to do.
+// is of time, or if there is nothing else to do. Without rounds, passes may take longer than the limit
+// if shorter ones would mostly read weights.
 func (l *Loop) promptRows(limits Limits) int {
 	rounds, room := len(l.live), int(^uint(0)>>1)
 	if limits.Rows > 0 {
 		room = max(limits.Rows-rounds, 0)
 	}
-	if limits.Time > 0 && room > 0 {
+	if rounds == 0 && limits.Time > 0 {
+		room = min(room, l.o.Chunk)
+		read, most := l.control.ReadTime(room), 0.
+		if l.promptRow > 0 {
+			most = max(limits.Time.Seconds(), reads*read) / l.promptRow
+		}
+		if read == 0 || most == 0 {
+			most = max(most, firstRows)
+		}
+		room = int(min(most, float64(room)))
+	} else if limits.Time > 0 && room > 0 {
 		// Little is known about passes with more than twice the rows of any measured one.
 		room = min(room, l.o.Chunk, max(2*l.control.MeasuredRows()-rounds, 1))
 		room = sort.Search(room-1, func(n int) bool { return l.control.PassTime(rounds+n+2) > limits.Time.Seconds() }) + 1
 	}
 	if rounds == 0 {
 		room = max(room, 1)
+		l.room = room
 	}
 	return room
 }
@@ -359,5 +384,23 @@ func (l *Loop) time(draft, verify time.Duration, began time.Time) {
 		l.stats.time(draft, verify, all)
 	} else {
 		l.stats.Prefill += all
+		l.timePrompts(all.Seconds())
 	}
+}
+
+// timePrompts learns from the time of a step that only read prompts. The rest of a prompt says little: a pass of few
+// rows spends its time reading weights.
+func (l *Loop) timePrompts(seconds float64) {
+	rows := 0
+	for _, s := range l.live {
+		rows += s.turn.Rows
+	}
+	if rows < min(l.room, firstRows/4) {
+		return
+	}
+	row := seconds / float64(rows)
+	if l.promptRow > 0 {
+		row = (row + l.promptRow) / 2
+	}
+	l.promptRow = row
 }

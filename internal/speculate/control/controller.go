@@ -90,6 +90,18 @@ func (c *Controller) PassTime(n int) float64 {
 	return c.verify.at(n)
 }
 
+// ReadTime returns how long a pass of n rows takes at most to read weights, in seconds: as long as one row, or with
+// experts as much longer as it reads more. It is 0 while nothing is known.
+func (c *Controller) ReadTime(n int) float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.verify.at(1)
+	if u := c.verify.union; u != nil {
+		t *= u.bytes(n) / u.bytes(1)
+	}
+	return t
+}
+
 // MeasuredRows returns the most rows of any pass measured recently.
 func (c *Controller) MeasuredRows() int {
 	c.mu.Lock()
