@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -151,5 +152,25 @@ func TestForgottenBetweenSteps(t *testing.T) {
 	<-forgotten
 	if err := <-other; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// However long steps take, a drafter that drafts nothing is as fast as plain decoding.
+func TestSpeedOfPlainRounds(t *testing.T) {
+	e := start(t, open(t), engine.Options{})
+	for i := range 4 {
+		ended := make(chan error, 1)
+		r := request(3+i, 200)
+		r.Name = "none"
+		r.Done = func(err error) { ended <- err }
+		if err := e.Submit(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := e.Stats().Drafters; len(d) != 1 || math.Abs(d[0].Speedup-1) > 1e-9 {
+		t.Errorf("%+v: want a speed-up of 1", d)
 	}
 }

@@ -134,6 +134,7 @@ type Engine struct {
 	stats     Stats
 	share     share            // of all keys
 	speeds    map[string]speed // by drafter
+	undrafted speed            // of rounds without drafts
 	restoring int64            // most bytes of the prefix that is being read from files
 	idle      chan struct{}    // closed when nothing is left to do; nil while nobody waits for that
 
@@ -470,9 +471,7 @@ func (e *Engine) Stats() Stats {
 	s.Drafters = make([]DrafterStats, 0, len(e.stats.Drafters))
 	for _, d := range e.stats.Drafters {
 		d.Depths = slices.Clone(d.Depths)
-		if v := e.speeds[d.Name]; v.plain > 0 {
-			d.Speedup = v.tokens / v.plain
-		}
+		d.Speedup = e.speeds[d.Name].over(e.undrafted)
 		s.Drafters = append(s.Drafters, d)
 	}
 	return s

@@ -49,5 +49,20 @@ type DrafterStats struct {
 	Speedup float64 // its tokens per second over those of plain rounds with as many requests; 0: not known yet
 }
 
-// speed is how many tokens a drafter's rounds emitted, and how many plain ones would have in the same time.
+// speed is how many tokens rounds emitted, and how many plain ones would have in the same time, by the loop's
+// prediction of plain passes.
 type speed struct{ tokens, plain float64 }
+
+func (s speed) plus(tokens, plain float64) speed { return speed{s.tokens + tokens, s.plain + plain} }
+
+// over returns the speed over that of rounds without drafts, which make up for the prediction: if other programs use
+// the processors, passes take longer on average than predicted. It is 0 while not known.
+func (s speed) over(undrafted speed) float64 {
+	switch {
+	case s.plain == 0:
+		return 0
+	case undrafted.tokens == 0:
+		return s.tokens / s.plain
+	}
+	return s.tokens / s.plain * undrafted.plain / undrafted.tokens
+}

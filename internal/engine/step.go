@@ -106,19 +106,29 @@ func (e *Engine) keepPace(limit, seconds float64) {
 
 // learn learns from the time of a step without prompts.
 func (e *Engine) learn(seconds float64) {
-	plain := e.loop.PlainTime(len(e.step)).Seconds()
-	e.mu.Lock()
-	for _, j := range e.stepping {
-		if j.Name != "" && plain > 0 {
-			s := e.speeds[j.Name]
-			e.speeds[j.Name] = speed{s.tokens + float64(len(j.seq.Fresh())), s.plain + seconds/plain}
-		}
+	if plain := e.loop.PlainTime(len(e.step)).Seconds(); plain > 0 {
+		e.compare(seconds / plain)
 	}
-	e.mu.Unlock()
 	if e.usual == 0 {
 		e.usual = seconds
 	}
 	e.usual += (min(seconds, 2*e.usual) - e.usual) / stepMemory
+}
+
+// compare counts a step whose time is that of the given number of plain passes.
+func (e *Engine) compare(passes float64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	undrafted := !slices.ContainsFunc(e.step, func(s *speculate.Sequence) bool { return s.Budget() > 1 })
+	for _, j := range e.stepping {
+		tokens := float64(len(j.seq.Fresh()))
+		if j.Name != "" {
+			e.speeds[j.Name] = e.speeds[j.Name].plus(tokens, passes)
+		}
+		if undrafted {
+			e.undrafted = e.undrafted.plus(tokens, passes)
+		}
+	}
 }
 
 // reading reports whether the request's prompt is still being read.
