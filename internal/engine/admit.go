@@ -18,27 +18,54 @@ import (
 // ageing is how long a request waits before its priority rises by one.
 const ageing = 10 * time.Second
 
-// order compares waiting requests: by priority, which rises with the time waited; then by how little their keys, and
-// then their tenants, have been served; then by the deadline of the first token; then by the order of Submit.
+// order compares waiting requests: by priority, which rises with the time waited, but not above the highest that was
+// asked for; then by how little their keys, and then their tenants, have been served; then by priority and time waited;
+// then by the deadline of the first token; then by the order of Submit. So a long queue of one tenant, which grows old,
+// does not hold up the others. Among different keys, priorities above 0 count as 0.
 func (e *Engine) order(a, b *job) int {
+	now := time.Now()
+	p, q := a.rank(now), b.rank(now)
+	highest := rankOf(e.highest)
+	among := func(j *job) rank { // the highest among keys
+		if j.keyed {
+			return rank{}
+		}
+		return highest
+	}
 	return cmp.Or(
-		comparePriorities(b, a, time.Now()),
+		q.within(among(b)).compare(p.within(among(a))),
 		cmp.Compare(a.share.whole.served, b.share.whole.served),
+		q.within(highest).compare(p.within(highest)),
 		cmp.Compare(a.share.served, b.share.served),
+		q.compare(p),
 		compareDeadlines(a.Deadline, b.Deadline),
 		cmp.Compare(a.number, b.number))
 }
 
-// comparePriorities compares the priorities of requests, including what they gained by waiting. The
-// sums are computed in 128 bits: a client may ask for any priority.
-func comparePriorities(a, b *job, now time.Time) int {
-	sum := func(j *job) (high int64, low uint64) {
-		low, carry := bits.Add64(uint64(j.Priority), uint64(now.Sub(j.began)/ageing), 0)
-		return int64(j.Priority)>>63 + int64(carry), low
+// rank is a priority including what it gained by waiting. It has 128 bits: a client may ask for any priority.
+type rank struct {
+	high int64
+	low  uint64
+}
+
+func rankOf(priority int) rank { return rank{int64(priority) >> 63, uint64(priority)} }
+
+func (j *job) rank(now time.Time) rank {
+	r := rankOf(j.Priority)
+	low, carry := bits.Add64(r.low, uint64(now.Sub(j.began)/ageing), 0)
+	return rank{r.high + int64(carry), low}
+}
+
+func (r rank) compare(o rank) int {
+	return cmp.Or(cmp.Compare(r.high, o.high), cmp.Compare(r.low, o.low))
+}
+
+// within returns the rank, or most if it is higher.
+func (r rank) within(most rank) rank {
+	if r.compare(most) > 0 {
+		return most
 	}
-	highA, lowA := sum(a)
-	highB, lowB := sum(b)
-	return cmp.Or(cmp.Compare(highA, highB), cmp.Compare(lowA, lowB))
+	return r
 }
 
 // compareDeadlines puts the earlier deadline first, and requests without one last.
@@ -161,6 +188,7 @@ func (e *Engine) waiting() map[string]int {
 func (e *Engine) admit() {
 	e.takeTurns()
 	for len(e.queue) > 0 && len(e.running) < e.o.Parallel {
+		e.highest = slices.MaxFunc(e.queue, func(a, b *job) int { return cmp.Compare(a.Priority, b.Priority) }).Priority
 		slices.SortFunc(e.queue, e.order)
 		at := slices.IndexFunc(e.queue, func(j *job) bool { return !e.prefixes.comes(e, j) })
 		if at < 0 {

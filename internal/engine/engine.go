@@ -70,7 +70,7 @@ type Request struct {
 	speculate.Request
 	Prompt []int32
 
-	Priority int       // higher ones start first
+	Priority int       // higher ones start first; of requests with keys, those of the same Key
 	Tenant   string    // tenants share their key's part of the machine evenly; they never share prefixes
 	Key      string    // keys share the machine evenly; empty: Tenant
 	Deadline time.Time // of the first token: a tenant's most urgent request starts first, those without a deadline last
@@ -140,6 +140,7 @@ type Engine struct {
 
 	// These change under mu, and only in the goroutine, except that Forget and Close drop prefixes.
 	running  []*job
+	highest  int // priority asked for in the queue
 	ended    int // requests that ran and have ended
 	prefixes prefixes
 
@@ -164,6 +165,7 @@ type job struct {
 	began  time.Time           // when it was submitted
 	start  time.Time           // when it began to run; the latest to begin is preempted first
 	number int64               // in the order of Submit
+	keyed  bool                // it has a key, whose client is not to be trusted with others' time
 
 	share *share // its tenant's
 
@@ -229,6 +231,7 @@ func (e *Engine) Context() int { return e.o.Loop.Context }
 // Submit queues a request. When ctx ends, so does the request, with ctx's error. Submit itself returns ErrFull,
 // ErrClosed, or an error for a request that can never run; Done is not called then.
 func (e *Engine) Submit(ctx context.Context, r Request) error {
+	keyed := r.Key != ""
 	r.Key = cmp.Or(r.Key, r.Tenant)
 	r.Call = cmp.Or(r.Call, new(Call))
 	if r.Drafter != nil {
@@ -251,7 +254,7 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 	r.Call.queued = true
 	now := time.Now()
 	e.stats.Submitted++
-	j := &job{Request: r, ctx: ctx, text: r.Prompt, began: now, number: e.stats.Submitted}
+	j := &job{Request: r, ctx: ctx, text: r.Prompt, began: now, number: e.stats.Submitted, keyed: keyed}
 	j.unwatch = context.AfterFunc(ctx, func() { e.cancelled(j) })
 	j.share = e.share.part(r.Key).part(r.Tenant)
 	j.count(1, 1, 0)

@@ -35,6 +35,43 @@ func TestPriorities(t *testing.T) {
 	})
 }
 
+// A request of the least served starts before older ones of others, unless its priority is lower, and
+// no priority of a key's request gets it before those of other keys. One below 0 yields to them, for a while.
+func TestAgeAndPriorityAmongTenants(t *testing.T) {
+	type request struct {
+		key             int // 0 or 1; 1 was served more
+		user            float64
+		priority, steps int
+	}
+	e := &Engine{}
+	parts := []*share{{whole: &e.share}, {whole: &e.share, served: 100}}
+	for name, c := range map[string]struct {
+		first, second request
+		keyed         bool
+	}{
+		"a long queue":            {request{0, 0, 0, 0}, request{1, 0, 0, 100}, true},
+		"a long queue, no keys":   {request{0, 0, 0, 0}, request{1, 0, 0, 100}, false},
+		"a long queue of a user":  {request{0, 0, 0, 0}, request{0, 50, 0, 100}, true},
+		"a high priority":         {request{0, 0, 0, 0}, request{1, 0, math.MaxInt, 100}, true},
+		"that of the program":     {request{1, 0, 1, 0}, request{0, 0, 0, 0}, false},
+		"that of the same key":    {request{0, 50, 1, 0}, request{0, 0, 0, 0}, true},
+		"a low priority":          {request{1, 0, 0, 0}, request{0, 0, -2, 1}, true},
+		"a low priority in time":  {request{0, 0, -2, 2}, request{1, 0, 0, 0}, true},
+		"an old one of one user":  {request{0, 0, 0, 100}, request{0, 0, 1, 0}, true},
+		"the next one of its key": {request{1, 0, 5, 0}, request{1, 0, 0, 4}, true},
+	} {
+		e.highest = max(c.first.priority, c.second.priority)
+		made := func(r request, number int64) *job {
+			return &job{Request: Request{Priority: r.priority}, number: number, keyed: c.keyed,
+				share: &share{whole: parts[r.key], served: r.user},
+				began: time.Now().Add(-time.Duration(r.steps)*ageing - ageing/2)}
+		}
+		if e.order(made(c.first, 2), made(c.second, 1)) >= 0 {
+			t.Errorf("%s: the other request comes first", name)
+		}
+	}
+}
+
 // What is remembered of tenants that are gone is bounded, whatever their names, and is forgotten with the last
 // request. A new tenant counts from what the least served of those waiting had when the last request started.
 func TestGoneTenants(t *testing.T) {
