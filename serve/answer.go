@@ -68,6 +68,7 @@ func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
 	if x.late(c.model) {
 		return errLate
 	}
+	x.endTurn()
 	ctx, end := x.limit()
 	parts := c.generate(ctx)
 	defer func() { // the generations end before the exchange does

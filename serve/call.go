@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/grovellm/grove"
@@ -61,7 +62,33 @@ func (x *exchange) readRequest(to any, model *field[string]) (*Model, error) {
 	if err := x.readBody(to); err != nil {
 		return nil, err
 	}
-	return x.useModel(model.value)
+	m, err := x.useModel(model.value)
+	if err != nil {
+		return nil, err
+	}
+	return m, x.takeTurn()
+}
+
+// largeBody is a body of text whose tokens take time: 4 MB of spaces take seconds and 200 MB of memory.
+const largeBody = 256 << 10
+
+// takeTurn makes requests with large bodies be prepared in turns, so that they leave processors and memory to others.
+// A turn ends when the answer begins, or what it takes to make it.
+func (x *exchange) takeTurn() error {
+	if len(x.body) <= largeBody {
+		return nil
+	}
+	ctx, end := x.limit()
+	defer end(nil)
+	select {
+	case x.s.turns <- struct{}{}:
+		x.endTurn = sync.OnceFunc(func() { <-x.s.turns })
+		return nil
+	case <-x.s.draining.Done():
+		return errStopped
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // useModel returns the model that a request names, loaded. It stays loaded until the exchange ends.

@@ -103,6 +103,7 @@ func (x *exchange) embed(m *Model, o *embedOptions, truncate bool) (vectors [][]
 	if err := c.setPrompts(&o.Input, maxInputs); err != nil {
 		return nil, 0, err
 	}
+	x.endTurn()
 	ctx, end := x.limit()
 	defer end(nil)
 	for i, p := range c.prompts {

@@ -32,6 +32,7 @@ type exchange struct {
 
 	model    string        // the model in use; empty if none
 	release  func()        // ends the use
+	endTurn  func()        // see takeTurn
 	load     time.Duration // how long the model took to be ready
 	protocol *protocol     // of its endpoint
 
@@ -51,6 +52,7 @@ type figures struct {
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 func (x *exchange) WriteHeader(status int) {
+	x.endTurn()
 	if x.status == 0 {
 		x.status = status
 	}
@@ -87,7 +89,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = withVersion(r)
 	x := &exchange{ResponseWriter: w, s: s, r: r, control: http.NewResponseController(w), began: time.Now(),
 		id: requestID(r), protocol: protocolOf(r)}
-	x.param, x.release = func(field string) string { return field }, func() {}
+	x.param = func(field string) string { return field }
+	x.release, x.endTurn = func() {}, func() {}
 	x.Header().Set("X-Request-Id", x.id)
 	if name := x.protocol.idHeader; name != "" {
 		x.Header().Set(name, x.id)
@@ -105,6 +108,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		_ = x.control.SetWriteDeadline(time.Now().Add(s.o.Write)) // for the remaining data
 		x.release()
+		x.endTurn()
 		x.end(endpoint)
 		gone := x.err != nil && x.errorOf(x.err) == errGone && r.Context().Value(http.ServerContextKey) != nil
 		if p != nil && begun || gone {

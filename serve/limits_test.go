@@ -3,11 +3,15 @@ package serve
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/grammar"
+	embedded "github.com/grovellm/grove/models"
 )
 
 // watched is a context that does something when it is asked whether it has ended.
@@ -91,5 +95,60 @@ func TestArgumentsAreReadOnce(t *testing.T) {
 	}
 	if got, want := closed(deep+"1,"), deep+"1"+strings.Repeat("}", maxDepth); got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Requests with large bodies are prepared in turns, which end with the preparation. Others do not wait.
+func TestLargeBodiesTakeTurns(t *testing.T) {
+	m, err := grove.OpenGGUF("embedded", embedded.Target(), grove.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	s, err := New(Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.SetModel(&Model{Model: m, Name: "m"})
+	send := func(path, body string, header ...string) int {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("POST", path, strings.NewReader(body))
+		for _, value := range header {
+			r.Header.Set("X-Request-Timeout", value)
+		}
+		s.ServeHTTP(w, r)
+		return w.Code
+	}
+	padding := `,"padding":"` + strings.Repeat("x", largeBody) + `"}`
+	long := strings.Repeat(" ", largeBody)
+	for _, c := range []struct {
+		path, body string
+		status     int
+	}{
+		{"/v1/completions", `{"prompt":"x","max_tokens":1` + padding, 200},
+		{"/v1/completions", `{"prompt":"x","max_tokens":2,"stream":true` + padding, 200},
+		{"/v1/completions", `{"prompt":"` + long + `"}`, 400},
+		{"/v1/embeddings", `{"input":"x"` + padding, 200},
+		{"/tokenize", `{"content":"` + long + `"}`, 200},
+	} {
+		if got := send(c.path, c.body); got != c.status || len(s.turns) > 0 {
+			t.Errorf("%s: status %d, %d turns have not ended", c.path, got, len(s.turns))
+		}
+		for range cap(s.turns) {
+			s.turns <- struct{}{}
+		}
+		if got := send(c.path, c.body, "0.05"); got != 504 {
+			t.Errorf("%s: status %d while others have all turns", c.path, got)
+		}
+		if got := send("/v1/completions", `{"prompt":"x","max_tokens":1}`); got != 200 {
+			t.Errorf("status %d of a small request", got)
+		}
+		ended := make(chan int)
+		go func() { ended <- send(c.path, c.body) }()
+		for range cap(s.turns) {
+			<-s.turns
+		}
+		if got := <-ended; got != c.status {
+			t.Errorf("%s: status %d after the others' turns", c.path, got)
+		}
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -93,6 +94,7 @@ type Server struct {
 	stopping context.Context // ends when remaining requests are to be cancelled
 	stop     context.CancelFunc
 
+	turns   chan struct{}  // has an element for each large body that is being prepared
 	stored  *responseStore // nil if none are kept
 	metrics *metrics
 	pace    pace
@@ -109,7 +111,8 @@ func New(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	s := &Server{o: o, mux: http.NewServeMux(), began: time.Now()}
+	s := &Server{o: o, mux: http.NewServeMux(), began: time.Now(),
+		turns: make(chan struct{}, max(runtime.GOMAXPROCS(0)/4, 1))}
 	for _, key := range o.Keys {
 		s.keys = append(s.keys, sha256.Sum256([]byte(key)))
 	}
