@@ -1,11 +1,13 @@
 package serve
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"net/http"
+	"sync"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/inside"
@@ -117,7 +119,16 @@ func (x *exchange) embed(m *Model, o *embedOptions, truncate bool) (vectors [][]
 				p.tokens[most-1] = end
 			}
 		}
+		most := 0 // a request that has begun is not refused
+		if i == 0 {
+			most = x.s.o.Waiting
+		}
+		leave, err := m.lanes.enter(ctx, x.tenant, most)
+		if err != nil {
+			return nil, 0, err
+		}
 		v, err := m.Embed(ctx, p.tokens, options)
+		leave()
 		if err != nil {
 			return nil, 0, err
 		}
@@ -126,4 +137,60 @@ func (x *exchange) embed(m *Model, o *embedOptions, truncate bool) (vectors [][]
 	}
 	x.figure.prompt = tokens
 	return vectors, tokens, nil
+}
+
+// lanes let one request of each key embed a text at a time. A model embeds texts in the order in which they are asked
+// for, so that keys take turns, however many requests each has.
+type lanes struct {
+	mu  sync.Mutex
+	all map[string]*lane
+}
+
+type lane struct {
+	taken chan struct{} // has an element while a request embeds
+	users int           // with those that wait
+}
+
+// enter waits until the key's lane is free. leave frees it. With most requests waiting there the queue is full; 0 means
+// no limit.
+func (l *lanes) enter(ctx context.Context, key string, most int) (leave func(), err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := l.all[key]
+	switch {
+	case own == nil:
+		own = &lane{taken: make(chan struct{}, 1)}
+		if l.all == nil {
+			l.all = map[string]*lane{}
+		}
+		l.all[key] = own
+	case most > 0 && own.users > most:
+		return nil, errFull
+	}
+	own.users++
+	l.mu.Unlock()
+	select {
+	case own.taken <- struct{}{}:
+		leave = func() {
+			<-own.taken
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.lose(key)
+		}
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	l.mu.Lock()
+	if err != nil {
+		l.lose(key)
+	}
+	return leave, err
+}
+
+// lose takes a user from a lane.
+func (l *lanes) lose(key string) {
+	l.all[key].users--
+	if l.all[key].users == 0 {
+		delete(l.all, key)
+	}
 }

@@ -6,8 +6,12 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"reflect"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/grammar"
@@ -150,5 +154,65 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 		if got := <-ended; got != c.status {
 			t.Errorf("%s: status %d after the others' turns", c.path, got)
 		}
+	}
+}
+
+// Requests of a key for embeddings wait for each other, up to a limit, and not for those of other keys.
+func TestLanes(t *testing.T) {
+	var l lanes
+	const most = 3
+	enter := func(ctx context.Context, key string, most int) (func(), error) {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute) // it does not pass
+		defer cancel()
+		return l.enter(ctx, key, most)
+	}
+	users := func(key string) int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.all[key] == nil {
+			return 0
+		}
+		return l.all[key].users
+	}
+	leave, err := enter(t.Context(), "a", most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var failed atomic.Int32
+	for i := range most {
+		ctx := t.Context()
+		if i == 0 {
+			ctx = gone
+		}
+		all.Go(func() {
+			leave, err := enter(ctx, "a", most)
+			if err != nil {
+				failed.Add(1)
+				return
+			}
+			leave()
+		})
+	}
+	for users("a") < 1+most {
+		runtime.Gosched()
+	}
+	if _, err := enter(t.Context(), "a", most); err != errFull {
+		t.Errorf("one more: %v", err)
+	}
+	other, err := enter(t.Context(), "b", most)
+	if err != nil {
+		t.Fatalf("another key: %v", err)
+	}
+	other()
+	cancel()
+	for users("a") > most {
+		runtime.Gosched()
+	}
+	leave()
+	all.Wait()
+	if n := len(l.all); n > 0 || failed.Load() != 1 {
+		t.Errorf("%d lanes are left, %d requests failed", n, failed.Load())
 	}
 }

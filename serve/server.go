@@ -46,6 +46,7 @@ type Model struct {
 
 	before   engine.Stats // from before the server had the model
 	embedded atomic.Int64 // tokens of texts for embeddings
+	lanes    lanes        // of requests for embeddings
 	listing  sync.Once
 	ready    []string // drafters that can run
 }
@@ -69,7 +70,7 @@ type Options struct {
 	KeepAlive time.Duration
 	Pull      Puller // fetches models that clients name; nil: they may not
 	Memory    int64  // maximum bytes for all models of SetSources together; 0: no limit
-	Waiting   int    // requests that may wait for a model to load; 0: no limit
+	Waiting   int    // requests that may wait for a model to load, or of a key for embeddings; 0: no limit
 
 	NoStore  bool             // do not store responses of /v1/responses
 	CutLines []*regexp.Regexp // matching lines of system messages are dropped from prompts
