@@ -63,10 +63,20 @@ func (x *exchange) Write(b []byte) (int, error) {
 	if x.status == 0 {
 		x.status = http.StatusOK
 	}
-	_ = x.control.SetWriteDeadline(time.Now().Add(x.s.o.Write))
-	n, err := x.ResponseWriter.Write(b)
-	return n, unsent(err)
+	n := 0
+	for piece := range slices.Chunk(b, mostWrite) { // each has its time: a client may read a long answer slowly
+		_ = x.control.SetWriteDeadline(time.Now().Add(x.s.o.Write))
+		written, err := x.ResponseWriter.Write(piece)
+		n += written
+		if err != nil {
+			return n, unsent(err)
+		}
+	}
+	return n, nil
 }
+
+// mostWrite bounds the bytes that a client has Limits.Write to receive.
+const mostWrite = 64 << 10
 
 // flush sends the data written so far. It clears the deadline until the next write, because HTTP/2
 // would end an idle stream there.

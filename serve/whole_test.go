@@ -1,12 +1,14 @@
 package serve_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -186,5 +188,37 @@ func TestGoneOutsideServer(t *testing.T) {
 	s.ServeHTTP(w, httptest.NewRequest("POST", "/v1/completions", strings.NewReader(endless)).WithContext(gone))
 	if w.Body.Len() > 0 && !strings.Contains(w.Body.String(), "error") {
 		t.Errorf("it is answered: %s", w.Body)
+	}
+}
+
+// A client that reads a long answer slowly gets all of it, in more than the time for a piece.
+func TestSlowReader(t *testing.T) {
+	t.Parallel()
+	const piece, tokens = 2 * time.Second, 1_000_000
+	s := start(t, tiny(t, "tiny-qwen3", 256), serve.Options{Limits: serve.Limits{Write: piece}})
+	ctx, cancel := context.WithCancel(ctx)
+	p, ended := s.serving(ctx, time.Minute)
+	client := p.dial(t, "/detokenize", `{"tokens":[65`+strings.Repeat(",65", tokens-1)+`]}`)
+	answer, err := http.ReadResponse(bufio.NewReader(client), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	read := 0
+	for part := make([]byte, 64<<10); err == nil; {
+		n := 0
+		n, err = io.ReadFull(answer.Body, part)
+		read += n
+		if time.Since(began) < piece+piece/4 {
+			time.Sleep(piece / 20)
+		}
+	}
+	if read < 2*tokens { // the text is there twice
+		t.Errorf("%d bytes: %v", read, err)
+	}
+	client.Close()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
