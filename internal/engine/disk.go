@@ -162,8 +162,9 @@ func (d *disk) keep(q *prefix, of string) {
 	}
 }
 
-// work writes the queued prefixes.
+// work writes the queued prefixes. It reports an error once, until one was written again.
 func (d *disk) work() {
+	failing := false
 	defer close(d.ended)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -178,9 +179,11 @@ func (d *disk) work() {
 		d.waiting = d.waiting[1:]
 		d.writing = true
 		d.mu.Unlock()
-		if err := d.write(&s); err != nil {
-			d.report(fmt.Errorf("engine: a prompt is not kept in files: %w", err))
+		err := d.write(&s)
+		if err != nil && !failing { // a full disk fails for every prompt
+			d.report(fmt.Errorf("engine: prompts are not kept in files: %w", err))
 		}
+		failing = err != nil
 		s.free()
 		d.mu.Lock()
 		d.writing = false
