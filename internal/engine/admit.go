@@ -192,7 +192,7 @@ func (e *Engine) admit() {
 		slices.SortFunc(e.queue, e.order)
 		at := slices.IndexFunc(e.queue, func(j *job) bool { return !e.prefixes.comes(e, j) })
 		if at < 0 {
-			return // all wait for prefixes that are being computed
+			break // all wait for prefixes that are being computed
 		}
 		j := e.queue[at]
 		if len(e.running) > 0 && (j.paused > e.ended || !e.fits(e.whole(j))) {
@@ -201,6 +201,7 @@ func (e *Engine) admit() {
 		e.fits(e.whole(j)) // drops prefixes, if that makes room
 		e.take(j)
 	}
+	e.giveWay()
 }
 
 // takeTurns starts requests that others of their call are held for: those have the places, and perhaps the memory.
@@ -214,13 +215,35 @@ func (e *Engine) takeTurns() {
 			continue
 		}
 		for len(held) > 0 && !e.fits(e.whole(j)) {
-			e.preempt(held[0])
+			e.preempt(held[0], false)
 			held = held[1:]
 		}
 		if len(e.running) == 0 || e.fits(e.whole(j)) {
 			e.take(j)
 		}
 	}
+}
+
+// giveWay stops a running request of a key that has several, for a key that has none and was served less: its requests
+// may be long, and have all places. It goes on later from the rows that it leaves.
+func (e *Engine) giveWay() {
+	if len(e.running) < e.o.Parallel {
+		return
+	}
+	running := func(j *job) int { return j.share.whole.jobs - j.share.whole.waits }
+	last := slices.MaxFunc(e.running, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(running(a), running(b)), a.start.Compare(b.start), cmp.Compare(a.number, b.number))
+	})
+	at := slices.IndexFunc(e.queue, func(j *job) bool {
+		less := running(j) == 0 && j.share.whole.served < last.share.whole.served
+		return j.keyed && less && j.paused <= e.ended && !e.prefixes.comes(e, j)
+	})
+	if at < 0 || running(last) < 2 || !e.fits(e.whole(e.queue[at])) {
+		return
+	}
+	j := e.queue[at]
+	e.preempt(last, true)
+	e.take(j)
 }
 
 // take starts a waiting request.
@@ -399,22 +422,24 @@ func (e *Engine) makeRoom() {
 		}
 		e.preempt(slices.MinFunc(e.running, func(a, b *job) int {
 			return cmp.Or(cmp.Compare(a.Priority, b.Priority), b.start.Compare(a.start), cmp.Compare(b.number, a.number))
-		}))
+		}), false)
 	}
 }
 
 // preempt stops a running request and queues it again. Its text so far becomes its prompt, and goes
 // on as it would have. It starts again once another request has ended: until then the others' texts
-// only grow, and it would be stopped again.
-func (e *Engine) preempt(j *job) {
-	e.stats.Preempted++
+// only grow, and it would be stopped again. With keep, its rows are kept while there is room for them.
+func (e *Engine) preempt(j *job, keep bool) {
+	if !keep { // operators take more of these for a lack of memory
+		e.stats.Preempted++
+	}
 	e.account(j)
 	j.sum()
 	j.stats = j.whole
 	j.stats.Depths = slices.Clone(j.whole.Depths)
 	j.text = slices.Clone(j.seq.Text())
 	j.paused = e.ended + 1
-	e.release(j, false)
+	e.release(j, keep)
 	j.count(0, 1, 0)
 	e.queue = append(e.queue, j)
 }

@@ -61,7 +61,7 @@ func TestStoppedInPrompt(t *testing.T) {
 	r.Step = func(u *Update) { first = u.Stats.First }
 	j := submitted(r)
 	e.run(t, j, 2)
-	e.preempt(j)
+	e.preempt(j, false)
 	e.queue = nil
 	time.Sleep(waits)
 	e.run(t, j, 4)
@@ -97,7 +97,7 @@ func TestWritten(t *testing.T) {
 		j := submitted(r)
 		e.run(t, j, 1)
 		if stopped {
-			e.preempt(j)
+			e.preempt(j, false)
 			e.queue = nil
 			e.run(t, j, 1)
 		} else if err := e.loop.Step(context.Background(), []*speculate.Sequence{j.seq}); err != nil {

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -235,4 +237,69 @@ func TestQueueIsShared(t *testing.T) {
 			rt.Fatalf("%d wait, %v, want %d, %v", s.Waiting, s.Keys, total, waiting)
 		}
 	})
+}
+
+// A key whose requests wait while another's have all places gets one of them at once. The request
+// that had it goes on later, with the same text.
+func TestKeyGetsPlace(t *testing.T) {
+	e := start(t, open(t), engine.Options{Parallel: 2})
+	const tokens = 20
+	var released atomic.Bool
+	var all sync.WaitGroup
+	var texts [2][]int32
+	busy := make(chan struct{}, len(texts))
+	submit := func(r engine.Request) {
+		all.Add(1)
+		r.Done = func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			all.Done()
+		}
+		if err := e.Submit(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range texts {
+		r := request(30+i, tokens)
+		r.Key, r.Tenant = "a", fmt.Sprint("a", i)
+		r.Hold = func() bool { return len(texts[i]) >= 5 && !released.Load() }
+		r.Step = func(u *engine.Update) {
+			texts[i] = append(texts[i], u.Tokens...)
+			if len(texts[i]) == 5 {
+				busy <- struct{}{}
+			}
+		}
+		submit(r)
+	}
+	<-busy
+	<-busy
+	other := request(10, 3)
+	other.Key, other.Tenant = "b", "b"
+	ended := make(chan error, 1)
+	other.Done = func(err error) { ended <- err }
+	if err := e.Submit(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits")
+	}
+	released.Store(true)
+	e.Wake()
+	all.Wait()
+	if n := e.Stats().Preempted; n > 0 {
+		t.Errorf("%d requests were stopped for memory", n)
+	}
+	for i, got := range texts {
+		r := request(30+i, tokens)
+		r.Fresh = true
+		if want, _ := generated(t, e, r); !slices.Equal(got, want) {
+			t.Errorf("text %d is %v, want %v", i, got, want)
+		}
+	}
 }
