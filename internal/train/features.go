@@ -33,31 +33,38 @@ func OpenFeatures(dir string, limit int64, note func(string)) (*Features, error)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	var files []fs.FileInfo
-	entries, err := os.ReadDir(dir)
+	return f, f.trim(limit, limit*3/4)
+}
+
+// trim counts the bytes of all files. If there are more than most, it removes the files that have gone unread longest,
+// until at most keep bytes are left.
+func (f *Features) trim(most, keep int64) error {
+	entries, err := os.ReadDir(f.dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	var files []fs.FileInfo
+	f.used = 0
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil { // another command may have removed it
 			files = append(files, info)
 			f.used += info.Size()
 		}
 	}
-	if f.used <= limit {
-		return f, nil
+	if f.used <= most {
+		return nil
 	}
 	slices.SortFunc(files, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
 	for _, info := range files {
-		if f.used <= limit*3/4 {
+		if f.used <= keep {
 			break
 		}
-		if err := os.Remove(filepath.Join(dir, info.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+		if err := os.Remove(filepath.Join(f.dir, info.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 		f.used -= info.Size()
 	}
-	return f, nil
+	return nil
 }
 
 // path returns the file of a text and a layer of a target.
@@ -111,7 +118,8 @@ func (f *Features) write(path string, rows nn.Mat) {
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 	if err := os.WriteFile(path, b, 0o666); err != nil {
 		f.failed = true
-		f.note(fmt.Sprintf("what the target computes is not kept any more: %v", err))
+		_ = errors.Join(os.Remove(path), f.trim(0, f.used/2)) // a full disk has no room for checkpoints and the head
+		f.note(fmt.Sprintf("what the target computes is not kept any more, and half of it is removed: %v", err))
 		return
 	}
 	f.used += size
