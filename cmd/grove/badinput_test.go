@@ -150,7 +150,7 @@ func TestBadInput(t *testing.T) {
 		{"run -m M --memory " + text + " x", "", 1, "memory: folder " + text + "|name a folder on a local disk"},
 		{"convert M " + filepath.Join(dir, "new.gguf"), "", 2, "new.gguf: convert turns a GGUF file into a folder|grove quantize"},
 		{"adapt -m M --adapt " + filepath.Join(dir, "none"), "", 2, "--adapt|none|no such folder"},
-		{"train eagle -m M --prompts " + oddPrompts + " --dir " + dir, "", 1, "odd.jsonl, line 1: messages.content is a"},
+		{"train eagle -m M --prompts " + oddPrompts + " --dir " + dir, "", 1, "line 1: messages.content is of type number"},
 		{"bench spec -m M --suite " + prompts + " --out " + text, "", 1, "--out|text.txt"},
 		{"train eagle -m M --prompts nowhere --dir " + dir, "", 1, "--prompts nowhere: no such file|GROVE_DATA"},
 		{"train eagle -m M --text " + text + " --answers 8 --dir " + dir, "", 2, "--answers|--text|leave them out"},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -16,13 +17,29 @@ import (
 // promptLine is a line of a file of prompts, in the forms that are in use: the messages of a
 // conversation (OpenAI's, or ShareGPT's "conversations"), the user's turns, or one prompt.
 type promptLine struct {
-	Messages []struct {
-		Role    string
-		Content spoken
+	Messages                             []promptMessage
+	Conversations                        []struct{ From, Value string }
+	Turns                                []string
+	Prompt                               promptField
+	System, Question, Instruction, Input string
+}
+
+type promptMessage struct {
+	Role    string
+	Content spoken
+}
+
+// promptField is a text, or a list of messages, as in data sets for TRL.
+type promptField struct {
+	text     string
+	messages []promptMessage
+}
+
+func (p *promptField) UnmarshalJSON(data []byte) error {
+	if json.Unmarshal(data, &p.messages) == nil {
+		return nil
 	}
-	Conversations                                []struct{ From, Value string }
-	Turns                                        []string
-	System, Prompt, Question, Instruction, Input string
+	return json.Unmarshal(data, &p.text)
 }
 
 // spoken is the content of a message: a text, or a list of parts, of which only texts count.
@@ -59,6 +76,9 @@ func (p *promptLine) messages() (list []grove.Message) {
 		}
 	}
 	add("system", p.System)
+	if p.Messages == nil {
+		p.Messages = p.Prompt.messages
+	}
 	for _, m := range p.Messages {
 		add(m.Role, string(m.Content))
 	}
@@ -68,7 +88,7 @@ func (p *promptLine) messages() (list []grove.Message) {
 	for _, text := range p.Turns {
 		add("user", text)
 	}
-	for _, text := range []string{p.Prompt, p.Question, strings.TrimSpace(p.Instruction + "\n\n" + p.Input)} {
+	for _, text := range []string{p.Prompt.text, p.Question, strings.TrimSpace(p.Instruction + "\n\n" + p.Input)} {
 		if !slices.ContainsFunc(list, isUser) { // a prompt alongside a conversation is its first message
 			add("user", text)
 		}
@@ -79,7 +99,9 @@ func (p *promptLine) messages() (list []grove.Message) {
 // readPrompts reads up to n conversations that check accepts from a JSONL file, or from a suite.
 func readPrompts(name string, n int, check func([]grove.Message) error) (list [][]grove.Message, err error) {
 	f, err := os.Open(name)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	} else if err != nil {
 		suite, suiteErr := openSuite(name, os.Getenv("GROVE_DATA"), n)
 		if suiteErr != nil {
 			return nil, fmt.Errorf("--prompts %s: no such file, and as a suite of %s: %w", name,
@@ -100,7 +122,7 @@ func readPrompts(name string, n int, check func([]grove.Message) error) (list []
 		var p promptLine
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(lines.Text(), "\ufeff")), &p); err != nil {
 			if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
-				err = fmt.Errorf("%s is a %s", cmp.Or(strings.ToLower(wrong.Field), "it"), wrong.Value)
+				err = fmt.Errorf("%s is of type %s", cmp.Or(strings.ToLower(wrong.Field), "it"), wrong.Value)
 			}
 			return nil, fmt.Errorf("%s, line %d: %w: want an object with messages, conversations, turns, prompt, question or instruction", name, at, err)
 		}

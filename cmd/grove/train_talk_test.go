@@ -289,8 +289,10 @@ func TestPromptLines(t *testing.T) {
 		`{"conversations":[{"from":"human","value":"a"},{"from":"gpt","value":"x"}]}`:                                                                   "user:a",
 		`{"prompt":"a","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"x"},{"role":"user","content":"b"}]}`:                    "user:a|user:b",
 		"\ufeff" + `{"prompt":"a"}`: "user:a",
+		`{"prompt":[{"role":"system","content":"s"},{"role":"user","content":"a"}],"chosen":"x"}`:                            "system:s|user:a",
 		`{"messages":[{"role":"user","content":[{"type":"text","text":"a "},{"type":"image"},{"type":"text","text":"b"}]}]}`: "user:a b",
-		`{"text":"a"}`: "error", `[1]`: "error", `{"messages":[{"role":"assistant","content":"x"}]}`: "error",
+		`{"text":"a"}`: "error", `[1]`: "error", `{"prompt":[1]}`: "error", `{"prompt":null}`: "error",
+		`{"messages":[{"role":"assistant","content":"x"}]}`: "error",
 	} {
 		file := writeFile(t, line+"\n\n")
 		list, err := readPrompts(file, 9, func([]grove.Message) error { return nil })
