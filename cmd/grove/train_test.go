@@ -210,3 +210,32 @@ func TestTrainText(t *testing.T) {
 		t.Errorf("a drafter without +text: status %d, %s", code, err)
 	}
 }
+
+// Without the target's name there is no folder for vLLM; the command that training prints writes it.
+func TestTrainSaysHowToWriteSpeculators(t *testing.T) {
+	dir := t.TempDir()
+	model, prompts := filepath.Join(dir, "model.gguf"), filepath.Join(dir, "prompts.jsonl")
+	shape, err := synth.Lookup("tiny-qwen3-untied")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := synth.Write(t.Context(), model, shape, synth.Options{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(prompts, []byte(`{"prompt":"a b"}`+"\n"+`{"prompt":"c d"}`+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	code, notes, failed := runGrove("", "train", "eagle", "-m", model, "--prompts", prompts, "--raw", "--length", "16",
+		"--steps", "1", "--dir", dir)
+	_, line, found := strings.Cut(notes, "which name their target: grove ")
+	if code != 0 || !found {
+		t.Fatalf("status %d, %s%s", code, notes, failed)
+	}
+	args, _, _ := strings.Cut(line, " writes it")
+	folder := filepath.Join(dir, "speculators")
+	args = strings.NewReplacer("FOLDER", folder, "FILE", model).Replace(args)
+	must(t, "", strings.Fields(args)...)
+	if _, err := os.Stat(filepath.Join(folder, "config.json")); err != nil {
+		t.Error(err)
+	}
+}

@@ -333,7 +333,7 @@ func (l *Heads) Export(dir, name string, text *Corpus) error {
 	case !speculators:
 		return nil
 	case l.Job.Verifier == "":
-		l.Job.Notef("no folder for vLLM's speculators, which name their target: grove convert --speculators --verifier ORG/REPO writes it from %s",
+		l.Job.Notef("no folder for vLLM's speculators, which name their target: grove convert %s FOLDER --speculators --target FILE --verifier ORG/REPO writes it",
 			filepath.Join(dir, "model-f32.gguf"))
 		return nil
 	}
