@@ -138,6 +138,21 @@ func TestGo(t *testing.T) {
 	}
 }
 
+// An empty file among others is left out.
+func TestEmptyFileAmongOthers(t *testing.T) {
+	dir := files(t, map[string]string{"a.md": "a\n", "b.md": " \n", "c.jsonl": `{"text":"c"}`, "d.jsonl": ""})
+	for path, name := range map[string]string{"": "a.md", "*.md": "a.md", "*.jsonl": "c.jsonl:1"} {
+		s := Source{Name: "s", Path: filepath.Join(dir, path)}
+		if strings.HasSuffix(path, "jsonl") {
+			s.Template = "{text}"
+		}
+		docs, r, err := s.Documents()
+		if err != nil || len(docs) != 1 || filepath.Base(docs[0].Name) != name || r.Skipped["empty"] != 1 {
+			t.Errorf("%s is read as %v, left out: %v, %v; want %s", path, docs, r.Skipped, err, name)
+		}
+	}
+}
+
 func TestParseSource(t *testing.T) {
 	s, err := ParseSource(`a/gsm8k.jsonl,template=Q: {question}\nA\, {answer},weight=0.5,name=math`)
 	if err != nil {

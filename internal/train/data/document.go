@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -87,10 +87,13 @@ func readFile(path string) ([]byte, error) {
 	return b, nil
 }
 
+// errNoText is about an empty file, which a source of several files leaves out.
+var errNoText = errors.New("no text in it")
+
 // checkText refuses bytes that are not text. line is the number of their first line.
 func checkText(path string, line int, b []byte, longest int) error {
 	if len(bytes.TrimSpace(b)) == 0 {
-		return fmt.Errorf("%s: no text in it", path)
+		return fmt.Errorf("%s: %w", path, errNoText)
 	}
 	for l := range bytes.Lines(b) {
 		if err := checkLine(l, longest); err != nil {

@@ -140,7 +140,7 @@ func readJSONL(path, template string) ([]Document, error) {
 		docs = append(docs, Document{Name: where, Parts: parts})
 	}
 	if len(docs) == 0 {
-		return nil, fmt.Errorf("%s: no text in it", path)
+		return nil, fmt.Errorf("%s: %w", path, errNoText)
 	}
 	return docs, nil
 }

@@ -2,6 +2,7 @@ package data
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -186,19 +187,20 @@ func (s *Source) read(r *Report) ([]Document, error) {
 	}
 	var docs []Document
 	for _, path := range files {
+		d := make([]Document, 1)
 		if s.kind() == JSONL {
-			d, err := readJSONL(path, s.Template)
-			if err != nil {
-				return nil, err
-			}
-			docs = append(docs, d...)
+			d, err = readJSONL(path, s.Template)
+		} else {
+			d[0], err = readText(path, s.Raw)
+		}
+		if errors.Is(err, errNoText) && len(files) > 1 {
+			r.skip("empty")
 			continue
 		}
-		d, err := readText(path, s.Raw)
 		if err != nil {
 			return nil, err
 		}
-		docs = append(docs, d)
+		docs = append(docs, d...)
 	}
 	return docs, nil
 }
