@@ -127,7 +127,7 @@ func (m *Model) checkDraft() error {
 func (m *Model) madeFor(offered [][]byte) (list [][]byte, err error) {
 	id := m.m.WeightsID()
 	for i, data := range offered {
-		made, err := heads.MadeFor(registry.Head{Name: fmt.Sprintf("OfferedHeads[%d]", i), Data: data})
+		made, err := heads.MadeFor(headIn("OfferedHeads", i, data))
 		if err != nil {
 			return nil, err
 		}
@@ -138,6 +138,14 @@ func (m *Model) madeFor(offered [][]byte) (list [][]byte, err error) {
 	return list, nil
 }
 
+// headIn is the i-th head of a field with the contents of files. No contents are an empty file: nil would mean a path.
+func headIn(field string, i int, data []byte) registry.Head {
+	if data == nil {
+		data = []byte{}
+	}
+	return registry.Head{Name: fmt.Sprintf("%s[%d]", field, i), Data: data}
+}
+
 // addHeads adds heads, if they fit the model.
 func (m *Model) addHeads(paths []string, contents [][]byte) error {
 	var list []registry.Head
@@ -145,7 +153,7 @@ func (m *Model) addHeads(paths []string, contents [][]byte) error {
 		list = append(list, registry.Head{Name: path})
 	}
 	for i, data := range contents {
-		list = append(list, registry.Head{Name: fmt.Sprintf("HeadGGUF[%d]", i), Data: data})
+		list = append(list, headIn("HeadGGUF", i, data))
 	}
 	for _, h := range list {
 		if err := heads.Check(h, m.m.Config); err != nil {

@@ -157,6 +157,8 @@ func TestHeads(t *testing.T) {
 		"not a draft head": {Heads: []string{target}},
 		"no such file":     {Heads: []string{filepath.Join(t.TempDir(), "none")}},
 		"HeadGGUF[0]":      {HeadGGUF: [][]byte{data[:40]}},
+		"HeadGGUF[1]: header: this is not a GGUF file":     {HeadGGUF: [][]byte{data, nil}},
+		"OfferedHeads[0]: header: this is not a GGUF file": {OfferedHeads: [][]byte{nil}},
 	} {
 		o.Threads = 1
 		if m, err := grove.Open(target, o); err == nil || !strings.Contains(err.Error(), wrong) {

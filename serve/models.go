@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -273,6 +274,9 @@ func (s *Server) SetModel(m *Model) {
 func (s *Server) SetSources(list []Source) error {
 	entries := make([]*entry, len(list))
 	for i, source := range list {
+		if slices.ContainsFunc(list[:i], func(s Source) bool { return s.Name == source.Name }) {
+			return fmt.Errorf("serve: two sources are named %q: give one of them another name", source.Name)
+		}
 		entries[i] = &entry{Source: source}
 	}
 	if len(list) == 1 {

@@ -207,6 +207,10 @@ func TestModelList(t *testing.T) {
 	if err := s.SetSources(sources[:1]); !errors.Is(err, errBroken) {
 		t.Errorf("a single model that is broken: %v", err)
 	}
+	twice := []serve.Source{sources[0], sources[1], sources[0]}
+	if err := s.SetSources(twice); err == nil || !strings.Contains(err.Error(), `"m0"`) {
+		t.Errorf("two models of one name: %v, want an error with the name", err)
+	}
 	f.fails.Store(0)
 	one := startMany(t, serve.Options{}, sources[:1])
 	if text, code := one.ask(bodyOf("any-name", 0)); text == "" || f.loads.Load() != 2 {
