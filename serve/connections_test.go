@@ -467,3 +467,19 @@ func TestBodyLimitOfMiddleware(t *testing.T) {
 		t.Errorf("%d, %s", w.Code, text)
 	}
 }
+
+// A deadline that a handler around the server sets ends a request as the server's own limit does.
+func TestDeadlineOfOuterHandler(t *testing.T) {
+	s := start(t, nil, serve.Options{})
+	for _, path := range []string{"/v1/completions", "/v1/embeddings"} {
+		ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
+		defer cancel()
+		r := httptest.NewRequestWithContext(ctx, "POST", path, strings.NewReader(`{"prompt":"a","input":"a"}`))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != http.StatusGatewayTimeout || !strings.Contains(w.Body.String(), `"timeout"`) {
+			t.Errorf("%s: status %d, %s", path, w.Code, w.Body)
+		}
+	}
+}

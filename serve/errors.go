@@ -102,6 +102,8 @@ func errorOf(err error, param func(field string) string, overflow string) *apiEr
 		return errStopped
 	case errors.Is(err, context.Canceled):
 		return errGone
+	case errors.Is(err, context.DeadlineExceeded): // of a handler around the server
+		return errTime
 	}
 	return newError(http.StatusInternalServerError, "server_error", "internal_error",
 		"internal error: the server's log has it under the request's id")
