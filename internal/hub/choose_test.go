@@ -131,7 +131,8 @@ func TestParseName(t *testing.T) {
 		"https://huggingface.co/a/b/": "a/b", "https://huggingface.co/a/b/resolve/main/sub/c.gguf?download=true": "a/b:sub/c.gguf",
 		"https://hf.co/a/b/blob/main/c-Q8_0.gguf": "a/b:c-Q8_0.gguf", "https://hf.co/a": "", "https://example.com/a/b": "",
 		"https://hf.co/a/b/tree/main": "a/b", "https://hf.co/a/b?local-app=x": "a/b",
-		"https://hf.co/a/b/tree/other": "",
+		"https://hf.co/a/b/tree/other": "", "https://hf.co/a/b/blob/main/c%20d%2B1.gguf": "a/b:c d+1.gguf",
+		"hf.co/a/b:100%.gguf": "a/b:100%.gguf",
 	} {
 		if n, ok := ParseName(address); ok != (want != "") || ok && n.String() != want {
 			t.Errorf("%q: %v, %v, want %q", address, n, ok, want)

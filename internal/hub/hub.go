@@ -135,6 +135,9 @@ var (
 func ParseName(text string) (n Name, ok bool) {
 	if at := hubPrefix.FindStringIndex(text); at != nil {
 		path, _, _ := strings.Cut(text[at[1]:], "?")
+		if plain, err := url.PathUnescape(path); err == nil {
+			path = plain
+		}
 		text = strings.TrimRight(filePart.ReplaceAllString(path, ":$1"), ":/")
 	}
 	repo, what, colon := strings.Cut(text, ":")
