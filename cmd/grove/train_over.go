@@ -209,7 +209,7 @@ func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) (e
 	who := "the model"
 	t.say = t.sayItself
 	if f.Teacher != "" {
-		s := &train.Server{URL: f.Teacher, Key: os.Getenv("OPENAI_API_KEY"), Tokenizer: m.Tokenizer()}
+		s := &train.Server{URL: f.Teacher, Key: os.Getenv("OPENAI_API_KEY"), Tokenizer: m.Tokenizer(), Note: j.Note}
 		who, t.say = f.Teacher, s.Continue
 	}
 	return j.Answer(ctx, f.Skip, n, f.Requests, t.source(train.FingerprintModel(j.Target), who), t.key, t.talk)

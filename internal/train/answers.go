@@ -157,10 +157,11 @@ type Server struct {
 	URL       string // without /v1
 	Key       string // sent as a bearer token; "": none
 	Tokenizer *tokenizer.Tokenizer
+	Note      func(string) // called once, when a request fails and is sent again; nil: nobody
 
-	once  sync.Once
-	model string
-	err   error
+	once, said sync.Once
+	model      string
+	err        error
 }
 
 // Continue asks the server to continue a prompt, and reports whether the text ended by itself.
@@ -237,6 +238,9 @@ func (s *Server) post(ctx context.Context, path string, request, reply any) erro
 		wait, err := s.send(ctx, s.base()+path, request, reply)
 		if err == nil || wait < 0 || try == attempts || ctx.Err() != nil {
 			return err
+		}
+		if s.Note != nil {
+			s.said.Do(func() { s.Note(fmt.Sprintf("requests that the server fails to answer are sent again: %v", err)) })
 		}
 		select {
 		case <-time.After(cmp.Or(wait, time.Second<<min(try-1, 5))):

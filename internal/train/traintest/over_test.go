@@ -568,8 +568,13 @@ func TestServer(t *testing.T) {
 	})
 	s := httptest.NewServer(h)
 	defer s.Close()
-	server := &train.Server{URL: s.URL + "/v1", Key: "key", Tokenizer: m.Tokenizer}
+	var notes []string
+	server := &train.Server{URL: s.URL + "/v1", Key: "key", Tokenizer: m.Tokenizer,
+		Note: func(text string) { notes = append(notes, text) }}
 	got, ended, err := server.Continue(context.Background(), []int32{1, 2}, 9, 1, 3)
+	if len(notes) != 1 || !strings.Contains(notes[0], "later") {
+		t.Errorf("of requests sent again is said %q, want once why", notes)
+	}
 	if err != nil || m.Tokenizer.Decode(got, tokenizer.DecodeOptions{}) != " func main" || !ended {
 		t.Errorf("tokens %v, ended %v, %v", got, ended, err)
 	}
