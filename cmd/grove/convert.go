@@ -118,6 +118,9 @@ func rewrite(p *command.Program, f rewriter, from, to, typ string, o convert.Opt
 		return err
 	}
 	if p.JSON {
+		if t != convert.Keep { // of a mixture, the main type
+			typ = t.String()
+		}
 		return p.PrintJSON(map[string]any{"from": from, "to": to, "type": strings.ToLower(typ),
 			"notes": append([]string{}, notes...)})
 	}

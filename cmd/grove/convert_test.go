@@ -69,3 +69,13 @@ func fileSize(t *testing.T, path string) int64 {
 	}
 	return info.Size()
 }
+
+// JSON says the type that is written for a mixture of llama.cpp's.
+func TestQuantizeSaysType(t *testing.T) {
+	for typ, want := range map[string]string{"Q4_K_M": "q4_k", "q5_k_s": "q5_k", "IQ4_NL": "iq4_nl"} {
+		out := must(t, "", "quantize", tiny(t), filepath.Join(t.TempDir(), "to.gguf"), "--type", typ, "--json")
+		if !strings.Contains(out, `"type":"`+want+`"`) {
+			t.Errorf("%s: %s, want %s", typ, out, want)
+		}
+	}
+}
