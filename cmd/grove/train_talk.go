@@ -13,6 +13,7 @@ import (
 
 	"github.com/grovellm/grove"
 	layouts "github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/sample"
@@ -78,7 +79,7 @@ func (t *talker) talk(ctx context.Context, number int) (talk []train.Conversatio
 			}
 			messages = append(messages, grove.Message{Role: "user", Content: text})
 		} else {
-			n := slices.IndexFunc(rest, isUser)
+			n := slices.IndexFunc(rest, bench.IsUser)
 			if n < 0 {
 				return talk, nil
 			}

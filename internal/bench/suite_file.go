@@ -143,6 +143,8 @@ func question(line []byte, field string) (text, forced string, err error) {
 		case json.Unmarshal(value, &text) == nil:
 		case json.Unmarshal(value, &turns) == nil && len(turns) > 0:
 			text = turns[0]
+		case field == "" && firstSaid(line) != "":
+			text = firstSaid(line)
 		default:
 			return "", "", fmt.Errorf("field %q: want a string, or a list of strings", name)
 		}
@@ -151,7 +153,23 @@ func question(line []byte, field string) (text, forced string, err error) {
 		}
 		return text, forced, nil
 	}
+	if text := firstSaid(line); field == "" && text != "" {
+		return text, forced, nil
+	}
 	have := slices.Sorted(maps.Keys(object))
 	return "", "", fmt.Errorf("no field %s in the object, which has %.200q: name the one with the prompt as in FILE:field=NAME",
 		strings.Join(fields, ", "), have)
+}
+
+// firstSaid returns what the user says first in a line that grove train --prompts takes; "": nothing.
+func firstSaid(line []byte) string {
+	var p PromptLine
+	if json.Unmarshal(line, &p) != nil {
+		return ""
+	}
+	messages := p.Messages()
+	if at := slices.IndexFunc(messages, IsUser); at >= 0 {
+		return messages[at].Content
+	}
+	return ""
 }

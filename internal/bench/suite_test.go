@@ -272,6 +272,21 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
+// A suite may be a file of prompts that heads are trained with: it has what the user says first.
+func TestQuestionsOfConversations(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"user","content":"b"}]}`: "a",
+		`{"conversations":[{"from":"human","value":"a"},{"from":"gpt","value":"x"}]}`:                                "a",
+		`{"prompt":[{"role":"user","content":"a"}]}`:                                                                 "a",
+		`{"instruction":"a","input":"b","output":"c"}`:                                                               "a\n\nb",
+		`{"messages":[{"role":"assistant","content":"x"}]}`:                                                          "",
+	} {
+		if text, _, err := question([]byte(line), ""); text != want || (err != nil) != (want == "") {
+			t.Errorf("%s: %q, %v, want %q", line, text, err, want)
+		}
+	}
+}
+
 // Any line gives a text or an error.
 func FuzzQuestion(f *testing.F) {
 	for _, line := range []string{`{"turns":["a"]}`, `{"prompt":"a"}`, `{"turns":[1]}`, `[]`, `{"text":""}`, "\xff",
