@@ -17,9 +17,7 @@ import (
 // readPrompts reads up to n conversations that check accepts from a JSONL file, or from a suite.
 func readPrompts(name string, n int, check func([]grove.Message) error) (list [][]grove.Message, err error) {
 	f, err := os.Open(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	} else if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		suite, suiteErr := openSuite(name, os.Getenv("GROVE_DATA"), n)
 		if suiteErr != nil {
 			return nil, fmt.Errorf("--prompts %s: no such file, and as a suite of %s: %w", name,
@@ -29,6 +27,9 @@ func readPrompts(name string, n int, check func([]grove.Message) error) (list []
 			list = append(list, []grove.Message{{Role: "user", Content: p.Text}})
 		}
 		return list, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
