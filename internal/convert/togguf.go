@@ -67,7 +67,7 @@ func setFactors(w *gguf.Writer, c *model.Config) error {
 	for _, f := range []struct {
 		name   string
 		values []float32
-	}{{"rope_freqs.weight", c.Rope.Factors}, {"rope_factors_long.weight", c.Rope.Long},
+	}{{"rope_freqs.weight", c.Divisors()}, {"rope_factors_long.weight", c.Rope.Long},
 		{"rope_factors_short.weight", c.Rope.Short}} {
 		if f.values == nil {
 			continue

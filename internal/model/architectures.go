@@ -71,6 +71,9 @@ type architecture struct {
 	factored     bool // GGUF files have frequency factors, although dimensions (i, i+dims/2) rotate together
 	ownRope      bool // readFields and writeFields translate the rotation
 
+	// halved: GGUF files give twice the rotated dimensions of layers without a window, and frequency factors for all.
+	halved bool
+
 	rounded bool   // inputs of a layer's products are rounded to eight bits, each row with one scale
 	narrow  bool   // values may be narrower than keys
 	unused  string // prefix of the names of a folder's tensors that are left unused
@@ -122,7 +125,7 @@ func init() { // not an initialiser, since some look themselves up
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone, &exaone4, &internlm2, &internlm3, &hunyuan,
 		&ernie45, &ernie45moe, &bailing2, &afmoe,
 		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker, &dots1, &exaoneMoE, &hyV3, &maincoder, &pangu,
-		&llama4, &commandR, &cohere2, &arcee, &jais2, &mimo2, &starcoder2, &phi2, &nemotron,
+		&llama4, &step35, &commandR, &cohere2, &arcee, &jais2, &mimo2, &starcoder2, &phi2, &nemotron,
 		&deepseek, &deepseek2, &deepseek3, &glm4lite, &kimiLinear, &bitnet, &bitnetSiLU,
 		&minicpm, &apertus, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
 	}
@@ -209,10 +212,12 @@ var folderRules = ggufkeys.Rules{Neutral: neutral(map[string][]any{
 		use_bidirectional_attention enable_double_loop_split enable_hyper_connection enable_mhc enable_depth_attention
 		loop_share_kv ngram_insert_all_layers`: {false},
 	`attention_multiplier compression_config mamba_dt_limit pruned_heads sparse_config emb_neighbor_num
-		insert_ngram_layer_idx loop_loss_weights loop_middle_layers`: {},
+		insert_ngram_layer_idx loop_loss_weights loop_middle_layers use_rope_layers`: {},
 	"attn_logit_softcapping clip_qkv final_logit_softcapping moe_router_logit_softcapping num_local_experts": {0},
 	"embedding_multiplier moe_layer_freq logit_scale logits_scaling residual_multiplier":                     {1},
-	"is_causal mla_use_nope moe_enable_early_router rope_interleave":                                         {true},
+	"moe_router_activation": {sigmoid},
+	"sink":                  {false},
+	"is_causal mla_use_nope moe_enable_early_router norm_expert_weight rope_interleave use_head_wise_attn_gate use_moe_router_bias zero_centered": {true},
 	"mamba_hidden_act":      {"silu"},
 	"mlp_hidden_act":        {"relu2"},
 	"num_experts num_loops": {0, 1},

@@ -54,6 +54,10 @@ type Config struct {
 	ValueDim   int
 	ValueScale float64
 
+	// Limits and SharedLimits say how large each layer's activations, and the numbers they multiply, may be in the
+	// experts, and in the MLP or the experts that all rows use; 0, or a layer that is not listed: any size.
+	Limits, SharedLimits []float32
+
 	HeadGates bool // gates of attention are one for each head, where the architecture leaves it open
 
 	// Sharing is how many of the last layers have no keys and values of their own: each reads

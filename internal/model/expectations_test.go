@@ -228,6 +228,15 @@ var unusual = map[string]expectations{
 		foreign:   rmsFields + "rope_theta partial_rotary_factor use_sliding_window",
 		queryBias: "attention_bias", outputBias: "attention_bias",
 	},
+	"step35": {
+		obeyedKeys: expertKeys + windowKeys + `expert_gating_func expert_weights_norm expert_weights_scale swiglu_clamp_exp
+			swiglu_clamp_shexp expert_shared_feed_forward_length leading_dense_block_count`,
+		looseKeys: "expert_weights_norm", // true, as folders have it
+		inertKeys: usual.inertKeys + " moe_every_n_layers", own: "moe.gate.weight", window: true,
+		tensors: "output.bias " + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias blk.0.attn_gate.bias",
+		foreign: rmsFields + "partial_rotary_factor use_sliding_window", queryBias: "attention_bias",
+		outputBias: "attention_bias",
+	},
 	"mimo2": {
 		obeyedKeys: windowKeys + groupKeys + "attention.value_scale", looseKeys: "expert_weights_norm",
 		structural: "attention.sliding_window_pattern attention.value_length",

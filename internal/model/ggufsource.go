@@ -341,12 +341,17 @@ func ropeFactors(f *gguf.File, c *Config) error {
 		if err != nil {
 			return err
 		}
-		if n := t.Elements(); n != c.Rope.Dims/2 {
-			return fmt.Errorf("tensor %s has %d elements: want half of the %d rotated dimensions", name, n, c.Rope.Dims)
+		want := c.Rope.Dims / 2
+		if c.arch().halved {
+			want = c.LocalRope.Dims / 2
+		}
+		if n := t.Elements(); n != want {
+			return fmt.Errorf("tensor %s has %d elements: want half of the %d rotated dimensions", name, n, 2*want)
 		}
 		if *to, err = t.Float32s(); err != nil {
 			return err
 		}
+		*to = (*to)[:min(want, c.Rope.Dims/2)] // layers with a window use none
 	}
 	switch {
 	case (c.Rope.Long == nil) != (c.Rope.Short == nil) || c.Rope.Long != nil && c.Rope.Factors != nil:

@@ -193,6 +193,19 @@ type hfConfig struct {
 	TuneScale float64 `json:"attn_scale"`
 	TuneFloor int     `json:"floor_scale"`
 
+	// Of Step 3.5.
+	KVGroups       int        `json:"num_attention_groups"`
+	SlidingHeads   int        `json:"num_sliding_attention_heads"`
+	Other          otherHeads `json:"attention_other_setting"`
+	MoETop         int        `json:"moe_top_k"`
+	ShareDim       int        `json:"share_expert_dim"`
+	RouterFactor   float64    `json:"moe_router_scaling_factor"`
+	MoELayersEnum  any        `json:"moe_layers_enum"`
+	PartialFactors numbers    `json:"partial_rotary_factors"`
+	ScaledKinds    []string   `json:"yarn_only_types"`
+	Limits         numbers    `json:"swiglu_limits"`
+	SharedLimits   numbers    `json:"swiglu_limits_shared"`
+
 	// Of SmallThinker.
 	PrimaryExperts int   `json:"moe_num_primary_experts"`
 	PrimaryUsed    int   `json:"moe_num_active_primary_experts"`
@@ -489,7 +502,8 @@ func (h *hfConfig) config() (Config, error) {
 		c.NormEps = float32(h.LayerNormEps)
 	}
 	if a.experts != "" {
-		c.Experts, c.Used = h.Experts, cmp.Or(h.Used, h.TopExperts, h.MoEUsed, int(h.MoETopK), h.PrimaryUsed, h.UsedPerToken)
+		c.Experts, c.Used = h.Experts, cmp.Or(h.Used, h.TopExperts, h.MoEUsed, int(h.MoETopK), h.PrimaryUsed, h.UsedPerToken,
+			h.MoETop)
 		switch {
 		case a.experts == "moe_num_experts":
 			c.Experts = cmp.Or(h.Experts, h.MoEExperts)
@@ -565,6 +579,9 @@ func (h *hfConfig) windows(a *architecture, c *Config) error {
 	}
 	if a.hybrid {
 		return h.kinds(a, c)
+	}
+	if len(h.LayerTypes) == c.Layers+c.Ahead {
+		h.LayerTypes = h.LayerTypes[:c.Layers]
 	}
 	for _, t := range h.LayerTypes {
 		if t != "full_attention" && t != "sliding_attention" {

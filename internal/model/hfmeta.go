@@ -176,23 +176,25 @@ func share(part, whole int) float64 {
 type llama3Rope struct{ factor, low, high, original float64 }
 
 // findLlama3 finds the scaling that gives the factors in a GGUF file, among those with the
-// frequency bounds that all Llama models use and an original context that is a power of two.
+// frequency bounds that Llama's models use, or Step 3.5's, and an original context that is a power of two.
 func findLlama3(factors []float32, base float64, dims int) (*llama3Rope, error) {
 	top := float32(1)
 	for _, f := range factors {
 		top = max(top, f)
 	}
-	for original := 128.0; original <= 1<<24; original *= 2 {
-		r := &llama3Rope{float64(top), 1, 4, original}
-		same := true
-		for i, f := range Llama3Factors(base, dims, r.factor, r.low, r.high, r.original) {
-			if math.Abs(float64(f-factors[i])) > 1e-5*float64(f) {
-				same = false
-				break
+	for _, high := range []float64{4, 32} {
+		for original := 128.0; original <= 1<<24; original *= 2 {
+			r := &llama3Rope{float64(top), 1, high, original}
+			same := true
+			for i, f := range Llama3Factors(base, dims, r.factor, r.low, r.high, r.original) {
+				if math.Abs(float64(f-factors[i])) > 1e-5*float64(f) {
+					same = false
+					break
+				}
 			}
-		}
-		if same {
-			return r, nil
+			if same {
+				return r, nil
+			}
 		}
 	}
 	return nil, fmt.Errorf("tensor rope_freqs.weight is not Llama 3's scaling: config.json cannot express it")

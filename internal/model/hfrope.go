@@ -12,7 +12,7 @@ import (
 
 // hfRopes are the fields that describe the rotation.
 type hfRopes struct {
-	Theta      *float64 `json:"rope_theta"`
+	Theta      numbers  `json:"rope_theta"`
 	RotaryBase *float64 `json:"rotary_emb_base"` // GPT-NeoX's
 	RotaryPct  *float64 `json:"rotary_pct"`      // GPT-NeoX's
 	Partial    *float64 `json:"partial_rotary_factor"`
@@ -63,7 +63,14 @@ func (r *hfRope) scaling() hfRope {
 
 // rope reads the rotation. If two fields state the same thing, they must agree.
 func (h *hfConfig) rope(a *architecture, c *Config) error {
-	thetas, parts := []*float64{h.Theta}, []*float64{h.Partial}
+	thetas, parts := make([]*float64, 1), []*float64{h.Partial}
+	switch len(h.Theta) {
+	case 0:
+	case 1:
+		thetas[0] = &h.Theta[0]
+	default:
+		return fmt.Errorf("rope_theta is a list of %d numbers: want one", len(h.Theta))
+	}
 	rotated := cmp.Or(a.rotated, 1)
 	if a.obeys("rotary_dim") && h.RotaryDim != 0 {
 		rotated = share(h.RotaryDim, c.HeadDim)

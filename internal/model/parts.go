@@ -441,6 +441,9 @@ func (b *builder) mlp(i int, name func(part string) string) (m nn.MLP) {
 	case a.defaults.HiddenAct == "gelu_pytorch_tanh" || a.defaults.HiddenAct == "gelu_new":
 		m.Act = nn.GELUTanh
 	}
+	if x := limit(c.SharedLimits, i); x != 0 {
+		m.Act, m.Cut = nn.CappedSiLUMul, x
+	}
 	ending, width := "", c.ffn(i)
 	if b.part(i, "ffn_up") == nil {
 		ending, width = "_shexp", c.SharedFFN
@@ -501,10 +504,13 @@ func (b *builder) experts(i int, name func(part string) string) *nn.Experts {
 		gate = each("ffn_gate_exps", n, 0, n, width)
 	}
 	down := each("ffn_down_exps", width, 0, width, n)
-	for i := range x.MLPs {
-		x.MLPs[i] = nn.MLP{Up: up[i], Down: down[i], Act: b.arch.act}
+	for e := range x.MLPs {
+		x.MLPs[e] = nn.MLP{Up: up[e], Down: down[e], Act: b.arch.act}
 		if gate != nil {
-			x.MLPs[i].Gate = &gate[i]
+			x.MLPs[e].Gate = &gate[e]
+		}
+		if cut := limit(c.Limits, i); cut != 0 {
+			x.MLPs[e].Act, x.MLPs[e].Cut = nn.CappedSiLUMul, cut
 		}
 	}
 	if c.Narrow > 0 {

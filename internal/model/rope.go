@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/grovellm/grove/internal/nn"
 )
@@ -78,6 +79,15 @@ func (r *RopeConfig) setContext(n int) {
 	if n > r.Original {
 		r.Factors = r.Long
 	}
+}
+
+// Divisors returns the frequency factors as GGUF files have them; nil: none.
+func (c *Config) Divisors() []float32 {
+	f := slices.Clone(c.Rope.Factors)
+	for c.arch().halved && f != nil && len(f) < c.LocalRope.Dims/2 {
+		f = append(f, 1)
+	}
+	return f
 }
 
 // plain reports whether positions are rotated in without YaRN, longrope or a factor.

@@ -10,7 +10,8 @@ import (
 
 // towers are the prefixes of names of tensors that are not part of the text model.
 var towers = []string{"visual.", "model.visual.", "model.vision_", "model.audio_tower.", "model.embed_vision.",
-	"model.embed_audio.", "vision_tower.", "vision_model.", "multi_modal_projector.", "model.multi_modal_projector."}
+	"model.embed_audio.", "vision_tower.", "vision_model.", "vit_large_projector.",
+	"multi_modal_projector.", "model.multi_modal_projector."}
 
 // OfTower reports whether a folder's tensor belongs to a vision or audio tower, which grove leaves out.
 func OfTower(name string) bool {

@@ -8,7 +8,7 @@ type MLP struct {
 	Gate     *Linear
 	Up, Down Linear
 	XIELU    *XIELU     // for XIELUOf
-	Cut      float32    // for SparseGELUMul
+	Cut      float32    // for SparseGELUMul and CappedSiLUMul
 	Inner    *Norm      // of the rows between them and Down; nil: none (BitNet)
 	Act      Activation // None: SiLUMul with a gate, GELU without one
 }
@@ -341,7 +341,8 @@ func (e *Exec) feedForward(b *Block, x Mat, out Proj, m *BlockBuffers) {
 // mlp ends with the product down of the MLP's inner rows.
 func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
 	mlp, src := &b.MLP, Source{X: x, Norm: b.MLPNorm.orNil(), XIELU: b.MLP.XIELU, Rounded: b.Rounded}
-	whole := mlp.Inner != nil || b.Rounded || mlp.Act == SparseGELUMul // Down reads rows that must be complete
+	whole := mlp.Inner != nil || b.Rounded || mlp.Act == SparseGELUMul || // Down reads rows that must be complete
+		mlp.Act == CappedSiLUMul // of few layers, so that the other way need not know the cap
 	if e.strips(x.Rows, b.Bytes()) {
 		s, up := e.strip(x.Rows), e.mat(&m.up, x.Rows, mlp.Up.W.Out(), m.widest.inner)
 		inner := Source{X: up, Act: mlp.act(), XIELU: mlp.XIELU}

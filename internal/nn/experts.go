@@ -95,12 +95,12 @@ func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
 	}
 	pairs, inner := len(r.place), h.MLPs[0].Up.W.Out()
 	up, results := e.Mat(&m.expertUp, pairs, inner), e.Mat(&m.results, pairs, sum.Dst.Cols)
-	made := Source{X: up, Act: h.MLPs[0].act()}
+	made := Source{X: up, Act: h.MLPs[0].act(), Cut: h.MLPs[0].Cut}
 	projs := [2]expertProj{1: {func(m *MLP) *Linear { return &m.Up }, up}}
 	first := 1
 	if h.MLPs[0].Gate != nil {
 		gate := e.Mat(&m.expertGate, pairs, inner)
-		made = Source{X: gate, Act: made.Act, Up: up}
+		made = Source{X: gate, Act: made.Act, Cut: made.Cut, Up: up}
 		projs[0] = expertProj{func(m *MLP) *Linear { return m.Gate }, gate}
 		first = 0
 	}

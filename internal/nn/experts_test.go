@@ -25,7 +25,8 @@ func randomExperts(t *rapid.T, r *rand.Rand, typ gemm.Type) (b Block, hidden int
 		Scale: rapid.SampledFrom([]float32{0, 0.3}).Draw(t, "scale")}
 	x.Used = rapid.IntRange(1, len(x.MLPs)).Draw(t, "used")
 	x.Router = *randomHead(r, gemm.F32, len(x.MLPs), hidden, bias)
-	act := rapid.SampledFrom([]Activation{None, GELUMul, ClampedMul, SquaredReLU, ReLUMul}).Draw(t, "activation")
+	act := rapid.SampledFrom([]Activation{None, GELUMul, ClampedMul, CappedSiLUMul, SquaredReLU, ReLUMul}).
+		Draw(t, "activation")
 	width := hidden
 	if rapid.Bool().Draw(t, "narrow") {
 		width = 32
@@ -33,7 +34,7 @@ func randomExperts(t *rapid.T, r *rand.Rand, typ gemm.Type) (b Block, hidden int
 		x.Narrow, x.Widen = &narrow, &widen
 	}
 	for i := range x.MLPs {
-		x.MLPs[i] = MLP{Up: linear(ffn, width), Down: linear(width, ffn), Act: act}
+		x.MLPs[i] = MLP{Up: linear(ffn, width), Down: linear(width, ffn), Act: act, Cut: 0.5}
 		if act != SquaredReLU {
 			gate := linear(ffn, width)
 			x.MLPs[i].Gate = &gate
@@ -91,7 +92,7 @@ func rowByExperts(e *Exec, b *Block, x Mat) []int {
 		made := Source{X: up, Act: m.act()}
 		if m.Gate != nil {
 			e.Linear(src, Proj{Linear: m.Gate, Dst: gate})
-			made = Source{X: gate, Act: m.act(), Up: up}
+			made = Source{X: gate, Act: m.act(), Cut: m.Cut, Up: up}
 		}
 		e.Linear(made, Proj{Linear: &m.Down, Dst: y})
 		simd.Axpy(sum.Row(0), weight, y.Row(0))

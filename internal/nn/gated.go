@@ -17,8 +17,11 @@ func (e *Exec) gatedAttention(b *Block, layer int, f *Forest, src Source, out Pr
 		gates := e.mat(&m.gated, n, b.QKV[3].W.Out(), m.widest.attn)
 		e.Linear(src, Proj{Linear: &b.QKV[0], Dst: qkv.Columns(0, width)}, k, v, Proj{Linear: &b.QKV[3], Dst: gates})
 		*gate = sigmoidJob{gates, attn, width, 0}
-		if a.SoftplusGates {
+		switch {
+		case a.SoftplusGates:
 			*gate = sigmoidJob{gates, attn, width / gates.Cols, softplusGates}
+		case gates.Cols < width:
+			*gate = sigmoidJob{gates, attn, width / gates.Cols, headGates}
 		}
 	} else {
 		both := e.Mat(&m.gated, n, 2*width)
@@ -48,19 +51,27 @@ func (j *queriesJob) Do(_, i int) {
 }
 
 // sigmoidJob multiplies results by σ of their gates, which it overwrites. Each run of dim gates
-// follows other numbers; or each gate, as softplus, is that of dim results.
+// follows other numbers; or each gate, through σ or softplus, is that of dim results.
 type sigmoidJob struct {
 	gates, x    Mat
 	dim, before int
 }
 
-const softplusGates = -1
+const softplusGates, headGates = -1, -2
 
 func (j *sigmoidJob) Do(_, i int) {
 	gates, x := j.gates.Row(i), j.x.Row(i)
 	if j.before == softplusGates {
 		for g, gate := range gates {
-			simd.Scale(x[g*j.dim:(g+1)*j.dim], softplus(gate))
+			gates[g] = softplus(gate)
+		}
+	}
+	if j.before == headGates {
+		Sigmoid(gates)
+	}
+	if j.before < 0 {
+		for g, gate := range gates {
+			simd.Scale(x[g*j.dim:(g+1)*j.dim], gate)
 		}
 		return
 	}

@@ -24,6 +24,7 @@ const (
 	SparseGELUMul             // GELUMul of what X exceeds a cut by, which needs whole rows (Gemma 3n)
 	SquaredReLUMul            // max(X, 0)² · Up
 	GELUTanh                  // 0.5·x·(1+tanh(√(2/π)·(x+0.044715·x³)))
+	CappedSiLUMul             // min(silu(X), Cut) · Up within ±Cut (Step 3.5)
 )
 
 // Source is the input of a product: rows of X, passed through Act, then normalised if Norm is set.
@@ -38,7 +39,7 @@ type Source struct {
 	Rounded bool // each row is then rounded to eight bits with one scale, its largest magnitude / 127 (BitNet)
 
 	XIELU *XIELU  // for XIELUOf
-	Cut   float32 // for SparseGELUMul: standard deviations of a row above its mean
+	Cut   float32 // for SparseGELUMul, standard deviations of a row above its mean; for CappedSiLUMul, the cap
 
 	// Copies lists the rows that each row of X becomes, the same number k for each: k for row 0,
 	// then k for row 1. nil: row i becomes row i. It excludes a Recorder and At.
@@ -124,6 +125,12 @@ func (s *Source) activate(i int, x, scratch []float32) []float32 {
 		sparseGELU(scratch, x, s.Up.Row(i), s.Cut)
 	case s.Act == ClampedMul:
 		clampedMul(scratch, x, s.Up.Row(i))
+	case s.Act == CappedSiLUMul:
+		withoutUp(simd.SiLUMul, scratch, x)
+		up := s.Up.Row(i)
+		for j, v := range scratch[:len(x)] {
+			scratch[j] = min(v, s.Cut) * min(max(up[j], -s.Cut), s.Cut)
+		}
 	case s.Act == GELU:
 		simd.GELU(scratch, x)
 	case s.Act == SquaredReLU:

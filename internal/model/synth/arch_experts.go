@@ -240,6 +240,53 @@ func lagunaExperts(c *model.Config) {
 	c.Rule.Scale = 1.25
 }
 
+var step35 = family{
+	arch: "step35", mixed: true,
+	named: []Shape{
+		{Name: "tiny-step35", Vocab: 416, Hidden: 160, Layers: 5, Heads: 4, KVHeads: 2, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 5e6, RopeDims: 16, Tokens: Qwen2,
+			Llama3: &Llama3Rope{Factor: 2, Low: 1, High: 32, Original: 128}, Tune: func(c *model.Config) {
+				c.SetWindow(70)
+				stepExperts(c)
+				c.LocalHeads = 6
+			}},
+	},
+	small: []Shape{
+		{Name: "step35", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
+				windowFirst(c)
+				stepExperts(c)
+			}},
+	},
+	random: func(d *drawing) {
+		d.s.Biases = d.IntN(2) == 0
+		d.s.Tied, d.s.RopeDims = false, max(2, d.s.HeadDim/4*2)
+		d.groups()
+		d.window(true)
+		heads, cut := d.s.KVHeads*(1+d.IntN(3)), float32(d.factor())
+		d.tune(func(c *model.Config) {
+			c.Rule.Norm = true
+			c.Rule.Groups, c.Rule.Chosen = 0, 0
+			c.HeadNorms = false
+			c.Limits, c.SharedLimits = make([]float32, c.Layers), make([]float32, c.Layers)
+			for i := range c.Layers {
+				c.Limits[i], c.SharedLimits[i] = float32(i%2)*cut, float32(i%3)*cut
+			}
+			if heads != c.Heads && d.unit == 1 {
+				c.LocalHeads = heads
+			}
+		})
+	},
+}
+
+func stepExperts(c *model.Config) {
+	lagunaExperts(c)
+	c.Rule.Norm = true
+	c.Limits, c.SharedLimits = make([]float32, c.Layers), make([]float32, c.Layers)
+	c.SharedLimits[0] = 1.5
+	c.Limits[c.Layers-1], c.SharedLimits[c.Layers-1] = 1, 0.75
+}
+
 var smallthinker = family{
 	arch: "smallthinker", mixed: true,
 	named: []Shape{

@@ -233,8 +233,9 @@ func (s Shape) factors() (ts []planned) {
 			ts = append(ts, planned{gguf: name + ".weight", rows: len(f), cols: 1, fixed: f})
 		}
 	}
-	r := s.Config().Rope
-	add("rope_freqs", r.Factors)
+	c := s.Config()
+	r := c.Rope
+	add("rope_freqs", c.Divisors())
 	add("rope_factors_long", r.Long)
 	add("rope_factors_short", r.Short)
 	return ts

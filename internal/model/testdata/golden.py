@@ -171,6 +171,17 @@ def loop(model, times):
     model.config.num_hidden_layers *= times
 
 
+def step(folder, c):
+    """Returns the model of a folder of Step 3.5, which transformers knows as the text model of Step 3.7."""
+    work = pathlib.Path(tempfile.mkdtemp())
+    shutil.copytree(folder, work / "hf")
+    vision = {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2}
+    whole = {"model_type": "step3p7", "architectures": ["Step3p7ForConditionalGeneration"], "text_config": c, "vision_config": vision}
+    json.dump(whole, open(work / "hf/config.json", "w"))
+    kind = transformers.Step3p7ForConditionalGeneration
+    return kind.from_pretrained(work / "hf", dtype=torch.float32, attn_implementation="eager").eval()
+
+
 def bitnet(folder, config):
     """Returns the model of a folder of BitNet's, with its products, without the package that transformers wants for loading it."""
     torch.compiler.set_stance("force_eager")
@@ -269,10 +280,12 @@ def main(name, seed, folder, file):
     if fields["model_type"] == "falcon_h1":
         folder = source = falcon(folder, fields)
     config = AutoConfig.from_pretrained(folder)
-    config.pad_token_id = None  # defaults may lie beyond the vocabulary
+    config.pad_token_id = None if fields["model_type"] != "step3p5" else 1  # defaults may lie beyond the vocabulary
     auto = AutoModelForCausalLM if fields["model_type"] != "mistral4" else transformers.Mistral4ForCausalLM
     if fields["model_type"] == "bitnet":
         model = bitnet(folder, config)
+    elif fields["model_type"] == "step3p5":
+        model = step(folder, fields)
     else:
         model = auto.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="eager").eval()
     if "num_loops" in fields:
