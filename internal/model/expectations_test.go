@@ -319,6 +319,12 @@ var unusual = map[string]expectations{
 		tensors:    topTensors + outputBias + "blk.0.ffn_gate_inp.bias blk.0.ffn_up_shexp.bias",
 		foreign:    rmsFields + "use_sliding_window", queryBias: "attention_bias", outputBias: "attention_bias",
 	},
+	"jamba": {inertKeys: usual.inertKeys + unrotated, tensors: "output.weight output.bias " + outputBias + mlpBiases,
+		foreign: rmsFields},
+	"jamba-experts": {
+		obeyedKeys: expertKeys, inertKeys: usual.inertKeys + unrotated, foreign: rmsFields,
+		tensors: "output.weight output.bias " + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+	},
 	"falcon-h1":  {tensors: untiedTensors + queryBiases + outputBias + mlpBiases},
 	"nemotron_h": {inertKeys: usual.inertKeys + unrotated, tensors: "output.weight output.bias " + outputBias},
 	"nemotron_h_moe": {

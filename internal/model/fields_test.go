@@ -270,11 +270,11 @@ func same(got []float32, err error, want []float32) bool { return err == nil && 
 func oneHalved(s synth.Shape) bool { return s.Config().Bare != nil }
 
 // still reports whether a shape's layers do not rotate positions in.
-func still(s synth.Shape) bool { return oneHalved(s) || s.Arch == "kimi-linear" }
+func still(s synth.Shape) bool { return oneHalved(s) || s.Arch == "kimi-linear" || s.Arch == "jamba" }
 
 // commonShapes returns the small shapes whose folders have the fields that most folders have.
 func commonShapes() []synth.Shape {
-	others := []string{"gemma4", "kimi-linear", "laguna", "llama4", "mellum", "mimo2", "mistral4", "step35"}
+	others := []string{"gemma4", "jamba", "kimi-linear", "laguna", "llama4", "mellum", "mimo2", "mistral4", "step35"}
 	return slices.DeleteFunc(synth.Small(), func(s synth.Shape) bool {
 		return slices.Contains(others, s.Arch) || oneHalved(s)
 	})

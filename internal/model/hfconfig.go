@@ -92,6 +92,13 @@ type hfConfig struct {
 
 	TimeSteps []any `json:"time_step_limit"`
 
+	// Of Jamba.
+	MambaRank       any `json:"mamba_dt_rank"`
+	AttentionPeriod int `json:"attn_layer_period"`
+	AttentionOffset int `json:"attn_layer_offset"`
+	ExpertPeriod    int `json:"expert_layer_period"`
+	ExpertOffset    int `json:"expert_layer_offset"`
+
 	// Of Falcon-H1.
 	MambaWidth     maybe `json:"mamba_d_ssm"`
 	MambaNorm      bool  `json:"mamba_rms_norm"`

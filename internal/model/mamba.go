@@ -13,6 +13,7 @@ type MambaConfig struct {
 	HeadDim, StateDim int
 
 	Plain bool // results are not normalised
+	Rank  int  // of Mamba, before Mamba-2, where HeadDim is the width of one head: that of the time steps; 0: Mamba-2
 }
 
 // inner is the width of all heads.
@@ -22,10 +23,17 @@ func (m *MambaConfig) inner() int { return m.Heads * m.HeadDim }
 func (m *MambaConfig) channels() int { return m.inner() + 2*m.Groups*m.StateDim }
 
 func (m *MambaConfig) validate() error {
+	widest := maxWidth / maxHeads
+	if m.Rank != 0 {
+		widest = maxWidth
+	}
+	if m.Rank < 0 || m.Rank > maxWidth {
+		return fmt.Errorf("time steps of Mamba have the rank %d: want 1 to %d", m.Rank, maxWidth)
+	}
 	for _, f := range []struct {
 		what  string
 		v, hi int
-	}{{"heads", m.Heads, maxHeads}, {"groups", m.Groups, maxHeads}, {"dimensions of a head", m.HeadDim, maxWidth / maxHeads},
+	}{{"heads", m.Heads, maxHeads}, {"groups", m.Groups, maxHeads}, {"dimensions of a head", m.HeadDim, widest},
 		{"dimensions of a state", m.StateDim, maxWidth / maxHeads}} {
 		if f.v < 1 || f.v > f.hi {
 			return fmt.Errorf("Mamba-2 with %d %s: want 1 to %d", f.v, f.what, f.hi)

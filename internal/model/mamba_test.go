@@ -13,7 +13,10 @@ import (
 
 // mambaShapes returns the small shapes with Mamba-2 layers.
 func mambaShapes() []synth.Shape {
-	return slices.DeleteFunc(synth.Small(), func(s synth.Shape) bool { return s.Config().Mamba.Heads == 0 })
+	return slices.DeleteFunc(synth.Small(), func(s synth.Shape) bool {
+		m := s.Config().Mamba
+		return m.Heads == 0 || m.Rank > 0
+	})
 }
 
 // Every field of Mamba-2 changes the logits or is refused: by its name, or because tensors have

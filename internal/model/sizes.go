@@ -57,6 +57,10 @@ const (
 	mambaHeads
 	mambaGroups
 	mambaGroup // the numbers of a group's heads
+	mambaBoth  // of Mamba: the rows of its first product
+	mambaSteps // those of its second
+	mambaRank
+	mambaState
 )
 
 // size returns a dimension of a layer as a number.
@@ -147,6 +151,14 @@ func (c *Config) size(d dim, layer int) int {
 		return c.Mamba.Groups
 	case mambaGroup:
 		return c.Mamba.inner() / max(c.Mamba.Groups, 1)
+	case mambaBoth:
+		return 2 * c.Mamba.inner()
+	case mambaSteps:
+		return c.Mamba.Rank + 2*c.Mamba.StateDim
+	case mambaRank:
+		return c.Mamba.Rank
+	case mambaState:
+		return c.Mamba.StateDim
 	}
 	return c.latentSize(d)
 }

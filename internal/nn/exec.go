@@ -52,6 +52,7 @@ type workerScratch struct {
 
 	products gemm.Scratch
 	outer    outerScratch
+	mamba1   mamba1Scratch
 }
 
 // scratchSizes are the lengths of a workerScratch, and of the results kept between phases.

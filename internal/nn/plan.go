@@ -33,6 +33,7 @@ type plan struct {
 	gates      slots[gateJob]
 	deltas     slots[deltaJob]
 	mambas     slots[mambaJob]
+	mamba1s    slots[mamba1Job]
 	kimiDeltas slots[kimiDeltaJob]
 	queries    slots[queriesJob]
 	widths     slots[widthJob]
@@ -97,6 +98,7 @@ func (p *plan) take() []par.Phase {
 	p.gates.used = 0
 	p.deltas.used = 0
 	p.mambas.used = 0
+	p.mamba1s.used = 0
 	p.kimiDeltas.used = 0
 	p.queries.used = 0
 	p.widths.used = 0

@@ -26,6 +26,59 @@ var graniteHybrid = family{
 	random: drawGraniteHybrid,
 }
 
+var jamba = family{
+	arch: "jamba", fewest: 2, mixed: true,
+	named: []Shape{
+		{Name: "tiny-jamba", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: SPM, Tune: jambaLayers(0)},
+		{Name: "tiny-jamba-experts", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 96,
+			Context: 1024, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tokens: SPM, Tune: jambaLayers(7)},
+	},
+	small: []Shape{
+		{Name: "jamba", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: Qwen2, Tune: jambaLayers(0)},
+		{Name: "jamba-experts", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: Qwen2, Tune: jambaLayers(5)},
+	},
+	random: func(d *drawing) {
+		s := d.s
+		s.Hidden = s.Heads * s.HeadDim
+		period := 2 + d.IntN(3)
+		offset := d.IntN(min(period, s.Layers))
+		kernel, every := 1+d.IntN(6), 1+d.IntN(3)
+		states, rank := 1+d.IntN(20), d.width(20)
+		d.tune(func(c *model.Config) {
+			c.Mamba = model.MambaConfig{Heads: 1, Groups: 1, HeadDim: 2 * c.Hidden, StateDim: states, Rank: rank}
+			c.Kernel, c.Recurrent = kernel, nil
+			for i := range c.Layers {
+				c.Recurrent = append(c.Recurrent, i%period != offset)
+			}
+			c.NoRope = slices.Repeat([]bool{true}, c.Layers)
+		})
+		if d.IntN(3) > 0 {
+			experts := 2 + d.IntN(8)
+			d.tune(sparse(experts, 1+d.IntN(experts)))
+			d.tune(func(c *model.Config) { c.Every = min(every, c.Layers) })
+		}
+	},
+}
+
+// jambaLayers makes every other layer Mamba, and gives every other one experts.
+func jambaLayers(experts int) func(c *model.Config) {
+	return func(c *model.Config) {
+		c.Mamba = model.MambaConfig{Heads: 1, Groups: 1, HeadDim: 2 * c.Hidden, StateDim: 12, Rank: 32}
+		c.Kernel, c.Recurrent = 4, nil
+		for i := range c.Layers {
+			c.Recurrent = append(c.Recurrent, i%2 == 0)
+		}
+		c.NoRope = slices.Repeat([]bool{true}, c.Layers)
+		if experts > 0 {
+			c.Experts, c.Used = experts, 2
+			c.Every = 2
+		}
+	}
+}
+
 // drawGraniteHybrid draws layers of Mamba-2, experts or none, and multipliers.
 func drawGraniteHybrid(d *drawing) {
 	s := d.s

@@ -119,6 +119,9 @@ func (s Shape) plan() []planned {
 	std["ssm_out"] = block / act / math.Sqrt(float64(max(1, c.Delta.ValueHeads*c.Delta.ValueDim+
 		c.Mamba.Heads*c.Mamba.HeadDim)))
 	std["ssm_in"] = inv
+	if m := c.Mamba; m.Rank > 0 {
+		std["ssm_x"], std["ssm_dt"] = 1/math.Sqrt(float64(m.HeadDim)), 1/math.Sqrt(float64(m.Rank))
+	}
 	for _, part := range []string{"ssm_conv1d_q", "ssm_conv1d_k", "ssm_conv1d_v"} {
 		std[part] = std["ssm_conv1d"]
 	}

@@ -236,6 +236,8 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-bitnet-silu":            "8fc9fe537fe3a392",
 		"tiny-pangu":                  "8b8dd27736da6bb0",
 		"tiny-mistral4":               "60bc503aa9507cd7",
+		"tiny-jamba":                  "e251e2db39f3a0a0",
+		"tiny-jamba-experts":          "e69a5fe5fc4d4887",
 		"tiny-step35":                 "f02ade0037d2e434",
 		"tiny-mimo2":                  "1076919d97a1dbd1",
 		"tiny-kimi-linear":            "f95d3a8e0cdcaa12",
