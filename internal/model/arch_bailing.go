@@ -6,6 +6,56 @@ import (
 	"slices"
 )
 
+// bailing is Ling 1: DeepSeek's first experts, and queries, keys and values in one tensor of folders.
+var bailing = func() architecture {
+	a := deepseek
+	a.name = "bailingmoe"
+	a.modelType, a.class = "bailing_moe", "BailingMoeForCausalLM"
+	a.keys.Obeyed = append(slices.Clone(a.keys.Obeyed), "expert_weights_norm")
+	a.fields, a.experts = "", bailing2.experts
+	a.defaults = hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, Experts: 16, NormTopK: true,
+		IntermediateSize: 5632} // of no layer
+	a.top, a.biases = bailing2.top, nil
+	a.layer = slices.Concat([]part{
+		attnNorm,
+		{name: "attn_q", folder: "attention.query_key_value", out: queries, in: hidden, mixed: 1},
+		{name: "attn_k", folder: "attention.query_key_value", out: keyHeads, in: hidden, mixed: 2},
+		{name: "attn_v", folder: "attention.query_key_value", out: keyHeads, in: hidden, mixed: 3},
+		{name: "attn_output", folder: "attention.dense", out: hidden, in: queries},
+		ffnNorm,
+	}, groupedParts)
+	a.square, a.ungrouped = false, true
+	a.interleaved = true // since mixed rows are turned
+	a.of = func(h *hfConfig) bool { return h.ScoreFunction == "" }
+
+	a.readFields = func(h *hfConfig, c *Config) error {
+		h.SharedExperts, h.RoutedScale = h.NumSharedExperts, 1 // the published class has no scale
+		if h.UseBias || h.QKVBias || h.HeadNorms {
+			return errors.New("use_bias, use_qkv_bias and use_qk_norm: want false")
+		}
+		c.Rule.All = true
+		return h.readGrouped(c)
+	}
+	a.writeFields = func(c *Config, m map[string]any) error {
+		err := c.writeGroupedFields(m)
+		m["num_shared_experts"] = m["n_shared_experts"]
+		for _, field := range []string{"n_shared_experts", "n_group", "topk_group", "routed_scaling_factor"} {
+			delete(m, field)
+		}
+		if c.Rule.Scale != 0 {
+			err = fmt.Errorf("key expert_weights_scale is %g: config.json of bailing_moe cannot express it", c.Rule.Scale)
+		}
+		return err
+	}
+	a.check = func(c *Config) error {
+		if c.Tied || c.Dense > 0 {
+			return errors.New("GGUF files of bailingmoe have an output matrix separate from the embedding, and experts in all layers")
+		}
+		return nil
+	}
+	return a
+}()
+
 // bailing2 is Ling 2 and Ring 2: experts in groups, chosen by σ and a bias, after dense first
 // layers; queries, keys and values are one product, and half of each head is rotated.
 var bailing2 = architecture{
@@ -36,8 +86,8 @@ var bailing2 = architecture{
 		c.Rule.Sigmoid = true
 		h.SharedExperts = h.NumSharedExperts
 		switch {
-		case h.ScoreFunction != sigmoid || !h.HeadNorms: // Ling 1
-			return errors.New("score_function and use_qk_norm: want sigmoid and true, as in Ling 2 and Ring 2; grove runs no other bailing_moe models")
+		case h.ScoreFunction != sigmoid || !h.HeadNorms:
+			return errors.New("score_function and use_qk_norm: want sigmoid and true, as in Ling 2 and Ring 2, or neither, as in Ling 1")
 		case h.UseBias || h.QKVBias:
 			return errors.New("use_bias and use_qkv_bias: want false")
 		case h.SharedExpert != 0 && h.SharedExpert != int(h.ExpertFFN):

@@ -74,9 +74,11 @@ type architecture struct {
 	// halved: GGUF files give twice the rotated dimensions of layers without a window, and frequency factors for all.
 	halved bool
 
-	rounded bool   // inputs of a layer's products are rounded to eight bits, each row with one scale
-	narrow  bool   // values may be narrower than keys
-	unused  string // prefix of the names of a folder's tensors that are left unused
+	rounded   bool // inputs of a layer's products are rounded to eight bits, each row with one scale
+	narrow    bool // values may be narrower than keys
+	ungrouped bool // folders have queries, keys and values in one tensor, one after another
+
+	unused string // prefix of the names of a folder's tensors that are left unused
 
 	latent bool // latent attention: GGUF files have one key head, whose first dimensions are the values
 
@@ -123,7 +125,7 @@ func init() { // not an initialiser, since some look themselves up
 		&granitemoe, &olmo, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3,
 		&gemma, &gemma2, &gemma3, &gemma3n, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone, &exaone4, &internlm2, &internlm3, &hunyuan,
-		&ernie45, &ernie45moe, &bailing2, &afmoe,
+		&ernie45, &ernie45moe, &bailing, &bailing2, &afmoe,
 		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker, &dots1, &exaoneMoE, &hyV3, &maincoder, &pangu,
 		&llama4, &step35, &commandR, &cohere2, &arcee, &jais2, &mimo2, &starcoder2, &phi2, &nemotron,
 		&deepseek, &deepseek2, &deepseek3, &glm4lite, &kimiLinear, &bitnet, &bitnetSiLU,
@@ -210,7 +212,7 @@ var folderRules = ggufkeys.Rules{Neutral: neutral(map[string][]any{
 	`add_cross_attention alibi conv_bias is_encoder_decoder mamba_proj_bias moe_apply_router_weight_on_input
 		moe_enable_secondary_experts projectors_bias rope_interleaved
 		use_bidirectional_attention enable_double_loop_split enable_hyper_connection enable_mhc enable_depth_attention
-		loop_share_kv ngram_insert_all_layers`: {false},
+		loop_share_kv ngram_insert_all_layers multi_gate norm_head norm_softmax`: {false},
 	`attention_multiplier compression_config mamba_dt_limit pruned_heads sparse_config emb_neighbor_num
 		insert_ngram_layer_idx loop_loss_weights loop_middle_layers use_rope_layers`: {},
 	"attn_logit_softcapping clip_qkv final_logit_softcapping moe_router_logit_softcapping num_local_experts": {0},

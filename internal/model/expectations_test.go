@@ -194,6 +194,13 @@ var unusual = map[string]expectations{
 		inertKeys: usual.inertKeys + " expert_shared_count",
 		tensors:   topTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
 	},
+	"bailingmoe": {
+		obeyedKeys: expertKeys + "expert_weights_scale expert_weights_norm expert_shared_count leading_dense_block_count",
+		looseKeys:  "expert_weights_norm feed_forward_length", // true, as folders have it; of no layer
+		own:        "mlp.gate.weight",
+		foreign:    rmsFields + "intermediate_size", // no layer has an MLP
+		tensors:    untiedTensors + queryBiases + outputBias + "blk.0.ffn_gate_inp.bias blk.0.ffn_up_shexp.bias",
+	},
 	"bailingmoe2": {
 		obeyedKeys: groupKeys + "expert_shared_count expert_shared_feed_forward_length leading_dense_block_count",
 		own:        "mlp.gate.weight",

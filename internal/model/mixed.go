@@ -19,17 +19,21 @@ type Mixed struct {
 	Place func(row int) (part, i int)
 }
 
-// mixed describes InternLM 2's tensor of queries, keys and values, which are grouped by key head. In the parts,
-// dimensions (2i, 2i+1) are rotated together.
+// mixed describes InternLM 2's tensor of queries, keys and values, which are grouped by key head, or Ling's, which are
+// not. In the parts, dimensions (2i, 2i+1) are rotated together.
 func (c *Config) mixed() *Mixed {
 	if c.Delta.KeyHeads > 0 {
 		return c.Delta.mixed()
 	}
-	d, shared := c.HeadDim, c.Heads/c.KVHeads*c.HeadDim // rows of a head, and of the queries that share a key
+	halves, pairs := Pairs(c.HeadDim), Halves(c.HeadDim)
+	groups := c.KVHeads
+	if c.arch().ungrouped {
+		groups = 1
+	}
+	d, shared := c.KVHeads/groups*c.HeadDim, c.Heads/groups*c.HeadDim // rows of a group's keys, and of its queries
 	unit := shared + 2*d
-	halves, pairs := Pairs(d), Halves(d)
 	return &Mixed{
-		Rows: c.KVHeads * unit,
+		Rows: groups * unit,
 		Row: func(part, i int) int {
 			switch part {
 			case 1:

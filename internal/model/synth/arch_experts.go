@@ -70,6 +70,34 @@ var ernie45MoE = family{
 	},
 }
 
+var bailing = family{
+	arch: "bailingmoe", pairs: true,
+	named: []Shape{
+		{Name: "tiny-bailingmoe", Vocab: 416, Hidden: 160, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-6, RopeBase: 6e5, RopeDims: 32, Tokens: Qwen2, Tune: lingExperts},
+	},
+	small: []Shape{
+		{Name: "bailingmoe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tokens: Qwen2, Tune: lingExperts},
+	},
+	random: func(d *drawing) {
+		d.s.Tied = false
+		d.scalePositions()
+		d.groups()
+		d.tune(func(c *model.Config) {
+			c.Rule = nn.Rule{All: true, Norm: c.Rule.Norm}
+			c.HeadNorms, c.Dense = false, 0
+		})
+	},
+}
+
+// lingExperts gives a model experts as in Ling 1.
+func lingExperts(c *model.Config) {
+	c.Experts, c.Used = 8, 3
+	c.ExpertFFN, c.SharedFFN = 64, 128
+	c.Rule = nn.Rule{All: true, Norm: true}
+}
+
 var bailing2 = family{
 	arch: "bailingmoe2",
 	named: []Shape{{Name: "tiny-bailingmoe2", Layers: 4, Heads: 4, HeadDim: 40, NormEps: 1e-6, RopeBase: 6e5,

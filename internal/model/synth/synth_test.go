@@ -207,6 +207,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-hunyuan":                "5a84f2d55ba94367",
 		"tiny-ernie4_5":               "b091f7116dccbbe2",
 		"tiny-ernie4_5-moe":           "3528b4cae862bd27",
+		"tiny-bailingmoe":             "4eba1f3c96ddc2d6",
 		"tiny-bailingmoe2":            "1774d21021f92e75",
 		"tiny-afmoe":                  "5a6766313b5c39e8",
 		"tiny-minimax-m2":             "d07d297c88c9c985",
@@ -319,6 +320,11 @@ func folderTensor(t *testing.T, f *safetensors.File, p planned) tensor.Tensor {
 	t.Helper()
 	if strings.HasSuffix(p.hf, "attention.wqkv.weight") { // for each key head: queries, keys, values
 		return unmixed(get(t, f, p.hf), p, []int{96, 32, 32}, []int{1, 2, 3})
+	}
+	if strings.HasSuffix(p.hf, "query_key_value.weight") && p.mixed != nil { // queries, then keys, then values
+		x := get(t, f, p.hf)
+		row, from := len(x.Data)/x.Shape[0], []int{0, 192, 256}[p.half-1]
+		return tensor.Tensor{Type: x.Type, Shape: p.shape(), Data: x.Data[from*row : (from+p.rows)*row]}
 	}
 	if p.mixed != nil { // for each key head: queries, keys, values, gates
 		return unmixed(get(t, f, p.hf), p, []int{32, 32, 96, 96}, []int{1, 1, 1, 2})

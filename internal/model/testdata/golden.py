@@ -42,7 +42,8 @@ def granite(folder, c):
 
 
 def ling(folder, c):
-    """Returns a folder of Ling 2, which transformers has no class for, as one of GLM-4.5, which computes the same."""
+    """Returns a folder of Ling 1 or 2, which transformers has no class for, as one of GLM-4.5 or of DeepSeek's
+    first, which computes the same."""
     work = pathlib.Path(tempfile.mkdtemp())
     shutil.copytree(folder, work / "hf")
     dim = c["head_dim"]
@@ -64,6 +65,8 @@ def ling(folder, c):
     safetensors.torch.save_file(tensors, work / "hf/model.safetensors", {"format": "pt"})
     c.update(model_type="glm4_moe", architectures=["Glm4MoeForCausalLM"], n_routed_experts=c["num_experts"],
              n_shared_experts=c["num_shared_experts"])
+    if "score_function" not in c:
+        return deepseek(work / "hf", c)
     json.dump(c, open(work / "hf/config.json", "w"))
     return work / "hf"
 
