@@ -25,7 +25,7 @@ import (
 func TestLayersAhead(t *testing.T) {
 	ctx := context.Background()
 	for _, name := range []string{"tiny-qwen35-mtp", "tiny-qwen3next-mtp", "tiny-glm4moe-mtp", "tiny-glm4lite-mtp",
-		"tiny-deepseek3-mtp"} {
+		"tiny-deepseek3-mtp", "tiny-exaone-moe-mtp", "tiny-hy3-mtp", "tiny-mimo2-mtp"} {
 		t.Run(name, func(t *testing.T) {
 			published := filepath.Join("..", "drafters", "mtp", "testdata", name)
 			dir := t.TempDir()
@@ -97,7 +97,7 @@ func folderNumbers(t *testing.T, dir string) numbers {
 // sameNumbers compares numbers, apart from the rounding when they are shifted by 1, or exponentiated, and back.
 func sameNumbers(t *testing.T, got, want numbers) {
 	t.Helper()
-	if got.behind != 1 || got.layers != want.layers || want.behind != 1 {
+	if got.behind != want.behind || got.layers != want.layers || want.behind < 1 {
 		t.Errorf("%d layers and %d behind, want %d and %d", got.layers, got.behind, want.layers, want.behind)
 	}
 	if d := cmp.Diff(want.shapes, got.shapes); d != "" {
@@ -130,12 +130,12 @@ func TestLayersAheadLeftOut(t *testing.T) {
 	}
 }
 
-// So are K-EXAONE's, whose windows the drafter does not run.
+// So are those of models whose drafting layer grove does not know, such as EXAONE 4.5.
 func TestLayersAheadOfOthersLeftOut(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	plain, folder := filepath.Join(dir, "plain"), filepath.Join(dir, "hf")
 	path := filepath.Join(dir, "made.gguf")
-	s := shape(t, "tiny-exaone-moe")
+	s := shape(t, "tiny-exaone4")
 	if err := synth.WriteHF(ctx, plain, s, synth.Options{Type: tensor.F32, Seed: 5}); err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,11 @@ type AheadNames struct {
 
 	// Copies of the model's embedding and output matrix, which folders may have. "": there are none.
 	Embed, Head string
+
+	ffnNorm string // the name of the MLP's norm; "": the model's
+
+	// Unnormed says that the layer reads states before the last norm, the model's and its own.
+	Unnormed bool
 }
 
 // The names of Qwen 3.5 and Qwen 3 Next, of MiMo, and of vLLM's speculators, whose folders hold only the layer.
@@ -40,23 +45,34 @@ var (
 var nemotronAhead = AheadNames{Start: "mtp.", layer: "layers.0.", Fuse: "layers.0.eh_proj", Embedding: "layers.0.enorm",
 	State: "layers.0.hnorm", Output: "layers.1.final_layernorm"}
 
-// numberedAhead returns the names of DeepSeek and GLM, whose layers are numbered on from the model's.
-func numberedAhead(layer int) AheadNames {
-	return AheadNames{Start: fmt.Sprintf("%s%d.", layersPrefix, layer), Fuse: "eh_proj", Embedding: "enorm", State: "hnorm",
-		Output: "shared_head.norm", Embed: "embed_tokens", Head: "shared_head.head"}
+// onlyAhead gives names to a single layer.
+func onlyAhead(names AheadNames) func(*Config, int) AheadNames {
+	return func(_ *Config, i int) AheadNames {
+		if i > 0 {
+			return AheadNames{}
+		}
+		return names
+	}
 }
 
-// AheadNames returns the names in folders of layer i after the model's, where it is of the model's kind.
+// numberedAhead returns the names of DeepSeek and GLM, whose layers are numbered on from the model's.
+func numberedAhead(c *Config, i int) AheadNames {
+	return AheadNames{Start: fmt.Sprintf("%s%d.", layersPrefix, c.Layers+i), Fuse: "eh_proj", Embedding: "enorm",
+		State: "hnorm", Output: "shared_head.norm", Embed: "embed_tokens", Head: "shared_head.head"}
+}
+
+// AheadNames returns the names in folders of layer i after the model's, where it is of the model's kind. It has no
+// Start if folders cannot have the layer.
 func (c *Config) AheadNames(i int) AheadNames {
-	if c.arch().gated {
-		return QwenAhead
+	if names := c.arch().ahead; names != nil {
+		return names(c, i)
 	}
-	return numberedAhead(c.Layers + i)
+	return numberedAhead(c, i)
 }
 
 // AheadIn finds the names that a folder has for the first layer after the model's; ok is false if it has none.
 func (c *Config) AheadIn(f *safetensors.File) (_ AheadNames, ok bool) {
-	for _, names := range []AheadNames{QwenAhead, MiMoAhead, SpeculatorsAhead, nemotronAhead, numberedAhead(c.Layers)} {
+	for _, names := range []AheadNames{QwenAhead, MiMoAhead, SpeculatorsAhead, c.AheadNames(0)} {
 		if _, ok := f.Tensor(names.Start + names.Fuse + ".weight"); ok {
 			return names, true
 		}
@@ -68,16 +84,22 @@ func (c *Config) AheadIn(f *safetensors.File) (_ AheadNames, ok bool) {
 func (c *Config) AheadParts(i int, names AheadNames) []Part {
 	a := c.layout()
 	prefix := fmt.Sprintf("blk.%d.", c.Layers+i)
-	list := c.layerParts(a, c.Layers+i, prefix, names.Start+names.layer)
+	behind := c.Behind()
+	list := behind.layerParts(a, 0, prefix, names.Start+names.layer)
 	if a.aheadTwo {
-		behind := c.Behind()
 		list = append(list, behind.layerParts(a, 1, fmt.Sprintf("blk.%d.", c.Layers+i+1), names.Start+"layers.1.")...)
+	}
+	output := "nextn.shared_head_norm"
+	if names.ffnNorm != "" { // MiMo-V2: llama.cpp's converter does not take its last norm for one of these layers
+		output = AheadOutput
+		norm := slices.IndexFunc(list, func(p Part) bool { return p.Name == prefix+"ffn_norm" })
+		list[norm].Folder = names.Start + names.ffnNorm
 	}
 	for _, p := range []part{
 		{name: "nextn.eh_proj", folder: names.Fuse, out: hidden, in: hidden2},
 		{name: "nextn.enorm", folder: names.Embedding, out: hidden},
 		{name: "nextn.hnorm", folder: names.State, out: hidden},
-		{name: "nextn.shared_head_norm", folder: names.Output, out: hidden},
+		{name: output, folder: names.Output, out: hidden},
 	} {
 		list = append(list, c.part(a, p, 0, prefix, names.Start))
 	}
@@ -120,6 +142,9 @@ func (p *Part) fuseExperts() {
 // The names in GGUF files, within a layer, of the embedding and the output matrix that the layer may have.
 const AheadEmbed, AheadHead = "nextn.embed_tokens", "nextn.shared_head_head"
 
+// AheadOutput is the name of the last norm in MiMo-V2's GGUF files.
+const AheadOutput = "layer_output_norm"
+
 // AheadAlone reports whether a GGUF file of a model's architecture has only such layers, without
 // the model.
 func AheadAlone(f *gguf.File) bool {
@@ -151,10 +176,10 @@ func (c *Config) readLayers(f *gguf.File, k *keys, model bool) error {
 
 // Alike reports whether the layers after the model's are of its own kind, given the architecture's
 // name in GGUF files. Other models have layers of Llama or Qwen 3.
-func Alike(arch string) bool { a := archNamed(arch); return a != nil && (a.alike || a.aheadTwo) }
+func Alike(arch string) bool { a := archNamed(arch); return a != nil && a.ahead != nil }
 
 // KeepsAhead reports whether GGUF files have these layers too.
-func KeepsAhead(arch string) bool { a := archNamed(arch); return a != nil && a.alike }
+func KeepsAhead(arch string) bool { return Alike(arch) && !archNamed(arch).aheadTwo }
 
 // Behind returns the shape of the layers after the model's, where they are of its kind.
 func (c *Config) Behind() Config {
@@ -169,11 +194,14 @@ func (c *Config) Behind() Config {
 		b.Bare, b.Mamba = []bool{false, true}, MambaConfig{}
 		b.NoRope = everyNth(b.Layers, 1)
 	}
+	if change := c.arch().behind; change != nil {
+		change(&b)
+	}
 	return b
 }
 
 // DropsAhead reports whether a tensor belongs to a layer after the model's that conversions leave out.
-func (c *Config) DropsAhead(name string) bool { return !c.arch().alike && c.ahead(name) }
+func (c *Config) DropsAhead(name string) bool { return !KeepsAhead(c.Arch) && c.ahead(name) }
 
 // OneAhead reports whether c's layers amount to one layer after a model's.
 func (c *Config) OneAhead() bool { return c.Layers == 1 || c.Layers == 2 && c.arch().aheadTwo }
@@ -197,15 +225,20 @@ func (c *Config) ahead(name string) bool {
 	if layer, _ := layerPart(name); layer >= 0 {
 		return layer >= c.Layers && layer < c.Layers+c.Ahead
 	}
-	return strings.HasPrefix(name, QwenAhead.Start) || strings.HasPrefix(name, "model.mtp_layers.")
+	return strings.HasPrefix(name, QwenAhead.Start) || strings.HasPrefix(name, "model.mtp_layers.") ||
+		strings.HasPrefix(name, mimo2Start)
 }
 
-// countAhead corrects the number of layers after the model's by the tensors of its folder: Qwen 3
-// Next's config.json does not state it, and for GLM and DeepSeek transformers drops the layers but
-// keeps their number.
+// countAhead corrects the number of layers after the model's by the tensors of its folder: config.json of Qwen 3 Next
+// and MiMo-V2 does not state it, and for GLM and DeepSeek transformers drops the layers but keeps their number.
 func (c *Config) countAhead(f *safetensors.File) {
-	if _, ok := c.AheadIn(f); ok && (c.arch().gated || c.arch().aheadTwo) {
-		c.Ahead = max(c.Ahead, 1)
+	if a := c.arch(); a.uncounted {
+		for c.Ahead = 0; ; c.Ahead++ {
+			names := a.ahead(c, c.Ahead)
+			if _, ok := f.Tensor(names.Start + names.Fuse + ".weight"); !ok {
+				return
+			}
+		}
 	}
 	if !slices.ContainsFunc(f.Tensors, func(t safetensors.Info) bool { return c.ahead(t.Name) }) {
 		c.Ahead = 0

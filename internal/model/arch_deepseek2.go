@@ -17,7 +17,8 @@ var deepseek2 = architecture{
 		RoutedScale: 1, LatentRank: 512,
 		QueryRank: 1536, PlainDim: 128, RotatedDim: 64, ValueDim: 128, ScoringFunc: softmax, TopKMethod: greedy},
 	layer:      latentLayer,
-	neighbours: true, interleaved: true, rotated: 1, experts: "n_routed_experts", latent: true, ownRope: true, alike: true,
+	neighbours: true, interleaved: true, rotated: 1, experts: "n_routed_experts", latent: true, ownRope: true,
+	ahead: numberedAhead,
 
 	implied:     func(c *Config) { c.impliedLatent() },
 	readKeys:    func(k *keys, c *Config) { c.readLatentKeys(k) },

@@ -56,6 +56,13 @@ var exaoneMoE = architecture{
 		grouped(part{folder: "mlp.e_score_correction_bias", when: isSparse})),
 	window: 4, listed: true, factored: true, experts: "num_experts",
 
+	// the layer that drafts, as in vLLM: it has an MLP and the window of the model's first layer, and rotates positions
+	ahead: onlyAhead(QwenAhead),
+	behind: func(b *Config) {
+		b.Dense, b.NoRope = b.Layers, nil
+		b.Windowed = slices.Repeat([]bool{b.windowed(0)}, b.Layers)
+	},
+
 	implied: func(c *Config) { c.Rule.Sigmoid = true },
 	local:   exaone4.local,
 	readKeys: func(k *keys, c *Config) {

@@ -52,7 +52,7 @@ var glm4moe = architecture{
 			query, key, value, attnOutput,
 		}, groupedParts),
 	biases:  map[string]string{"attention_bias": "attn_q attn_k attn_v"},
-	rotated: 0.5, experts: "n_routed_experts", alike: true,
+	rotated: 0.5, experts: "n_routed_experts", ahead: numberedAhead,
 	implied: func(c *Config) { c.Rule.Sigmoid = true },
 
 	readKeys: func(k *keys, c *Config) {

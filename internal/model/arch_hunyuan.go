@@ -88,6 +88,12 @@ var hyV3 = architecture{
 	},
 	experts: "num_experts",
 
+	ahead: func(c *Config, i int) AheadNames {
+		names := numberedAhead(c, i)
+		names.Output = "final_layernorm"
+		names.Embed, names.Head = "", ""
+		return names
+	},
 	implied: func(c *Config) { c.Rule.Sigmoid, c.Rule.Norm = true, true },
 	readKeys: func(k *keys, c *Config) {
 		c.countDense(k)

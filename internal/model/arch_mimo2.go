@@ -9,8 +9,7 @@ import (
 )
 
 // mimo2 is MiMo-V2-Flash: values narrower than keys; layers with a window have sinks, more key/value heads and
-// another base of the rotation; experts are chosen by σ and a bias, after dense first layers. The three layers that
-// draft are left unused.
+// another base of the rotation; experts are chosen by σ and a bias, after dense first layers.
 var mimo2 = architecture{
 	name: "mimo2", modelType: "mimo_v2_flash", class: "MiMoV2FlashForCausalLM",
 	keys: rmsAnd(expertKeys + ` expert_feed_forward_length expert_gating_func expert_weights_norm expert_weights_scale
@@ -30,8 +29,19 @@ var mimo2 = architecture{
 		func(p part) bool { return strings.HasSuffix(p.name, "_shexp") })),
 	biases:  map[string]string{"attention_bias": "attn_q attn_k attn_v"},
 	rotated: 0.334, window: 6, experts: "n_routed_experts",
-	narrow: true, varied: true, unused: "model.mtp.layers.",
+	narrow: true, varied: true, uncounted: true,
 
+	// Of the layers that draft, the first does, at every depth, as in vLLM. It reads states before the last norm, as in
+	// llama.cpp and SGLang; vLLM gives it states after that.
+	ahead: func(_ *Config, i int) AheadNames {
+		return AheadNames{Start: fmt.Sprintf("%s%d.", mimo2Start, i), Fuse: "eh_proj", Embedding: "enorm", State: "hnorm",
+			Output: "final_layernorm", ffnNorm: "pre_mlp_layernorm", Unnormed: true}
+	},
+	behind: func(b *Config) {
+		b.Dense = b.Layers
+		b.Windowed = slices.Repeat([]bool{true}, b.Layers)
+		b.KVHeads, b.LocalKVHeads = cmp.Or(b.LocalKVHeads, b.KVHeads), 0
+	},
 	implied: func(c *Config) { c.Rule.Sigmoid, c.Rule.Norm = true, true },
 	local:   func(c *Config) { c.setLocalRope(1e4) },
 	readKeys: func(k *keys, c *Config) {
@@ -64,12 +74,14 @@ var mimo2 = architecture{
 			set("expert_weights_scale", c.Rule.Scale)
 		}
 		writeLocalBase(c, set)
-		list := make([]uint32, c.Layers)
+		all := *c // with the layers that draft
+		all.Windowed = slices.Concat(c.Windowed, slices.Repeat([]bool{true}, c.Ahead))
+		list := make([]uint32, c.Layers+c.Ahead)
 		for i := range list {
-			list[i] = uint32(c.kvHeads(i))
+			list[i] = uint32(all.kvHeads(i))
 		}
 		set("attention.head_count_kv", list)
-		set(windowPattern, c.Windowed)
+		set(windowPattern, all.Windowed)
 	},
 	readFields:  readMiMo2Fields,
 	writeFields: writeMiMo2Fields,
@@ -80,6 +92,9 @@ var mimo2 = architecture{
 		return nil
 	},
 }
+
+// mimo2Start begins the names of the layers that draft.
+const mimo2Start = "model.mtp.layers."
 
 // setKVHeads sets the key/value heads of layers without and with a window, which a key lists.
 func (c *Config) setKVHeads(k *keys) {

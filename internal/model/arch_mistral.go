@@ -70,7 +70,7 @@ var mistral4 = func() architecture {
 	a.modelType, a.class = "mistral4", "Mistral4ForCausalLM"
 	a.keys.Obeyed = append(slices.Clone(a.keys.Obeyed), "attention.temperature_scale", "attention.temperature_length")
 	a.fields += " " + temperField
-	a.alike = false
+	a.ahead = nil
 	a.defaults = hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, RoutedExperts: 128, Used: 4, ExpertFFN: 2048,
 		SharedExperts: 1, RoutedScale: 1, NormTopK: true, LatentRank: 256, QueryRank: 1024, PlainDim: 64,
 		RotatedDim: 64, ValueDim: 128, ScoringFunc: softmax, TopKMethod: greedy}

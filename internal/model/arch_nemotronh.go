@@ -43,7 +43,8 @@ var nemotronH = architecture{
 var nemotronHMoE = func() architecture {
 	a := nemotronH
 	a.name = "nemotron_h_moe"
-	a.aheadTwo = true
+	a.ahead = onlyAhead(nemotronAhead)
+	a.aheadTwo, a.uncounted = true, true
 	a.keys = rmsAnd(mambaKeys + " " + expertKeys + ` expert_feed_forward_length expert_shared_feed_forward_length expert_gating_func
 		expert_weights_norm expert_weights_scale expert_group_count expert_group_used_count moe_latent_size`)
 	a.keys.Ignored = append(slices.Clone(a.keys.Ignored), "expert_shared_count") // they form one MLP of the given width

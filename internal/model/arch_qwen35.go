@@ -20,7 +20,8 @@ var qwen35 = architecture{
 		LinearKernel: 4, LinearKeyHeads: 16, LinearValueHeads: 32, LinearKeyDim: 128, LinearValueDim: 128,
 		AttentionInterval: 4},
 	layer:   slices.Concat(deltaNorms, deltaParts, gatedParts, []part{ffnGate, ffnUp, ffnDown}),
-	shifted: true, rotated: 0.25, hybrid: true, kind: "linear_attention", gated: true, alike: true,
+	shifted: true, rotated: 0.25, hybrid: true, kind: "linear_attention", gated: true,
+	ahead: onlyAhead(QwenAhead), uncounted: true,
 
 	recurrent:   (*builder).deltaNet,
 	readKeys:    readDeltaKeys,

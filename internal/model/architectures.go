@@ -78,8 +78,6 @@ type architecture struct {
 	narrow    bool // values may be narrower than keys
 	ungrouped bool // folders have queries, keys and values in one tensor, one after another
 
-	unused string // prefix of the names of a folder's tensors that are left unused
-
 	latent bool // latent attention: GGUF files have one key head, whose first dimensions are the values
 
 	listed bool // config.json gives windows by "sliding_window" only, without use_sliding_window
@@ -95,9 +93,14 @@ type architecture struct {
 	softplus          bool   // the gates of attention are softplus of their product, not σ
 	gated             bool   // attention's output is multiplied by σ of gates, which attn_q computes with the queries
 	parallelRecurrent bool   // every layer has, in parallel to its attention, a recurrent part, which recurrent builds
-	alike             bool   // the layers after the model's (Config.Ahead) are of the same kind, and draft
-	aheadTwo          bool   // the same, but each is two, attention and experts, and only folders have them
+	aheadTwo          bool   // each layer after the model's is two, attention and experts, and only folders have it
 	recurrent         func(b *builder, name func(part string) string) (nn.Recurrent, nn.Linear)
+
+	// ahead gives a folder's names of layer i after the model's (Config.Ahead), where these are of the model's kind, and
+	// draft; nil: they are not. behind changes their shape, where it is not that of the model's last; nil: it is.
+	ahead     func(c *Config, i int) AheadNames
+	behind    func(b *Config)
+	uncounted bool // config.json does not say how many layers follow the model's
 
 	// of selects this architecture's folders if several share a modelType; nil selects all remaining ones.
 	of func(h *hfConfig) bool

@@ -147,7 +147,7 @@ func (c *Config) Parts() (list []Part) {
 		list = append(list, c.layerParts(a, i, fmt.Sprintf("blk.%d.", i), fmt.Sprintf("%s%d.", a.prefix, i))...)
 	}
 	for i := range c.Ahead {
-		if a.alike {
+		if KeepsAhead(c.Arch) {
 			list = append(list, c.AheadParts(i, c.AheadNames(i))...)
 		}
 	}

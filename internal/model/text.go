@@ -68,11 +68,8 @@ func textName(name string) string {
 }
 
 // Spare reports whether a tensor of a GGUF file or folder belongs to keys and values of a layer
-// that reads another's. Older files have some, which are not used. So are tensors that the architecture leaves unused.
+// that reads another's. Older files have some, which are not used.
 func (c *Config) Spare(name string) bool {
-	if a := c.arch(); a != nil && a.unused != "" && strings.HasPrefix(name, a.unused) {
-		return true
-	}
 	if rest, ok := strings.CutPrefix(name, layersPrefix); ok {
 		name = "blk." + rest
 	}

@@ -29,6 +29,9 @@ type Config struct {
 	// comes first, and the norm is part of the feature, as in Qwen's.
 	StateFirst bool
 
+	// Unnormed is for Native: the feature is the state before the last norm, the target's and the layer's own (MiMo-V2).
+	Unnormed bool
+
 	// Variants of EAGLE-3 in vLLM's speculators format.
 	NormBeforeResidual bool // the layer adds to the normalised feature
 	NormBeforeFC       bool // the joined taps are normalised

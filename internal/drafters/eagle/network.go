@@ -64,7 +64,7 @@ func LayOut(c Config) *Network {
 	if c.Version == Native {
 		n.InNorms = []nn.Norm{norm, norm}
 	}
-	if c.NormOutput || c.Version == Native { // the layers' output is already normalised
+	if c.NormOutput || c.Version == Native && !c.Unnormed { // the layers' output is already normalised
 		n.Norm, n.outNorm = nil, n.Norm
 	}
 	if c.NormBeforeFC {
@@ -102,7 +102,7 @@ func (n *Network) Tensors() headfile.Parts {
 		list = append(list, headfile.Linear(NativeFuse, &n.Fuse, c.Hidden, 2*c.Hidden, false),
 			headfile.Norm("blk.0.nextn.enorm", &n.InNorms[0], c.Hidden), headfile.Norm("blk.0.nextn.hnorm",
 				&n.InNorms[1], c.Hidden),
-			headfile.Norm(NativeNorm, n.outNorm, c.Hidden))
+			headfile.Norm(NativeNorm, cmp.Or(n.Norm, n.outNorm), c.Hidden))
 	case 2:
 		list = append(list, headfile.Linear("fc", &n.Fuse, c.Hidden, 2*c.Hidden, true))
 	default:

@@ -33,7 +33,7 @@ func (c *Config) Width() int { return len(c.Taps) * c.Hidden }
 // Features makes the features of places of the text, g (rows × Hidden), from the target's taps there (rows × Width).
 func (n *Network) Features(e *nn.Exec, taps, g nn.Mat, m *Buffers) {
 	switch {
-	case n.StateFirst:
+	case n.StateFirst || n.Unnormed:
 		e.Normalise(nil, taps, g)
 		return
 	case n.last():
@@ -76,9 +76,9 @@ func (n *Network) embed(e *nn.Exec, tokens []int32, m *Buffers) nn.Mat {
 }
 
 // Keep puts into the forest's caches what Run does, for rows whose states are not wanted. If only the
-// head's first layer has attention, it computes only keys and values.
+// head's first layer has attention, it computes only keys and values, where these are equally wide.
 func (n *Network) Keep(e *nn.Exec, f *nn.Forest, tokens []int32, g nn.Mat, m *Buffers) {
-	if n.keeping() > 1 {
+	if n.keeping() > 1 || n.Blocks[0].Attn.ValueDim > 0 {
 		n.Run(e, f, tokens, g, e.Mat(&m.x, g.Rows, g.Cols), m)
 		return
 	}

@@ -33,6 +33,9 @@ func (c *Config) Validate() error {
 // Describe returns a description of the head.
 func (c *Config) Describe(bool) string {
 	order := "embedding and state after the target's last norm (Qwen, GLM, DeepSeek)"
+	if c.Unnormed {
+		order = "embedding and state before the target's last norm (MiMo-V2)"
+	}
 	if c.StateFirst {
 		order = "state before the target's last norm and embedding (MiMo)"
 	}

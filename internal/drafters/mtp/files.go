@@ -18,6 +18,8 @@ import (
 // arch is the architecture of GGUF files that have only a head.
 const arch = "mtp"
 
+const outputNorm = eagle.NativeNorm + ".weight"
+
 var kind = headfile.Kind{
 	Name: "MTP head", Drafters: []string{arch}, Archs: []string{arch},
 	New: func() headfile.Shape { return &Config{eagle.Config{Version: eagle.Native}} }, Pairs: true,

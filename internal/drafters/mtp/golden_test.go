@@ -23,12 +23,12 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// The layers of Qwen 3.5, Qwen 3 Next, GLM, DeepSeek and Nemotron 3, in a published folder and in
-// the GGUF file that llama.cpp's converter makes of it (if it keeps the layer), draft what
-// testdata/golden.py computes. The text generated with them is the same as without.
+// The layers of Qwen 3.5, Qwen 3 Next, GLM, DeepSeek, Nemotron 3, K-EXAONE, Hy3 and MiMo-V2, in a published
+// folder and in the GGUF file that llama.cpp's converter makes of it (if it keeps the layer), draft
+// what testdata/golden.py computes. The text generated with them is the same as without.
 func TestPublishedLayers(t *testing.T) {
 	for _, name := range []string{"tiny-qwen35-mtp", "tiny-qwen3next-mtp", "tiny-glm4moe-mtp", "tiny-glm4lite-mtp",
-		"tiny-deepseek3-mtp", "tiny-nemotron-mtp"} {
+		"tiny-deepseek3-mtp", "tiny-nemotron-mtp", "tiny-exaone-moe-mtp", "tiny-hy3-mtp", "tiny-mimo2-mtp"} {
 		var want struct {
 			Text, Tokens []int32
 			LogProbs     []float64 `json:"log_probs"`

@@ -46,8 +46,10 @@ func (c *Config) ReadInside(x *headfile.File) (weights []tensor.Tensor, err erro
 			}
 		}
 	}
+	target.Ahead = 1 // of several, the first drafts at every depth
 	*c = behind(target)
 	c.Taps, c.StateFirst = []int{target.Layers}, stateFirst
+	c.Unnormed = model.Alike(target.Arch) && target.AheadNames(0).Unnormed
 	return weights, nil
 }
 
@@ -161,6 +163,9 @@ func add(weights []tensor.Tensor, x *headfile.File, t tensor.Tensor, part string
 	name, ok := own[part]
 	if !ok {
 		t.Name = "blk.0." + part
+		if part == model.AheadOutput+".weight" {
+			t.Name = outputNorm
+		}
 		return append(weights, t), nil
 	}
 	called := name
