@@ -148,7 +148,8 @@ func (c *Config) writeLatentKeys(set func(string, any)) {
 	}
 }
 
-func readLatentFields(h *hfConfig, c *Config) error {
+// readLatent reads the shape of latent attention, and the rotation.
+func (h *hfConfig) readLatent(c *Config) error {
 	if h.KVHeads != 0 && h.KVHeads != h.Heads {
 		return fmt.Errorf("num_key_value_heads is %d: want %d, the number of heads, which share one latent vector", h.KVHeads, h.Heads)
 	}
@@ -162,6 +163,14 @@ func readLatentFields(h *hfConfig, c *Config) error {
 	if c.Rope.Dims != h.RotatedDim {
 		return fmt.Errorf("partial_rotary_factor: %d of %d dimensions are rotated: want all of qk_rope_head_dim", c.Rope.Dims, h.RotatedDim)
 	}
+	c.SetLatent(LatentConfig{Rank: h.LatentRank, QueryRank: int(h.QueryRank), PlainDim: h.PlainDim, ValueDim: h.ValueDim})
+	return nil
+}
+
+func readLatentFields(h *hfConfig, c *Config) error {
+	if err := h.readLatent(c); err != nil {
+		return err
+	}
 	if y := c.Rope.Yarn; y != nil {
 		if !(y.LogMul > 0) || math.Abs(c.Rope.factor()-1) > 1e-6 {
 			return errors.New("rope_scaling: yarn with different mscale and mscale_all_dim, or without them: want the same positive number for both")
@@ -169,7 +178,6 @@ func readLatentFields(h *hfConfig, c *Config) error {
 		y.Plain = true
 		c.Rope.Attn = 0
 	}
-	c.SetLatent(LatentConfig{Rank: h.LatentRank, QueryRank: int(h.QueryRank), PlainDim: h.PlainDim, ValueDim: h.ValueDim})
 	c.Rule.Sigmoid = h.arch().defaults.ScoringFunc == sigmoid
 	c.Rule.All = !c.Rule.Sigmoid
 	if err := h.readGrouped(c); err != nil {
@@ -206,9 +214,9 @@ func (h *hfConfig) readMLPTypes(c *Config) error {
 	return nil
 }
 
-func writeLatentFields(c *Config, m map[string]any) error {
+// writeLatent writes what readLatent reads.
+func (c *Config) writeLatent(m map[string]any) error {
 	l := &c.Latent
-	err := c.writeGroupedFields(m)
 	m["num_key_value_heads"] = c.Heads
 	m["kv_lora_rank"], m["q_lora_rank"] = l.Rank, nil
 	if l.QueryRank > 0 {
@@ -217,17 +225,22 @@ func writeLatentFields(c *Config, m map[string]any) error {
 	m["qk_nope_head_dim"], m["qk_rope_head_dim"] = l.PlainDim, c.Rope.Dims
 	m["v_head_dim"] = l.ValueDim
 	m["head_dim"] = c.Rope.Dims
+	scaling, err := c.Rope.fields()
+	if scaling != nil {
+		m["rope_scaling"] = scaling
+	}
+	return err
+}
+
+func writeLatentFields(c *Config, m map[string]any) error {
+	err := errors.Join(c.writeGroupedFields(m), c.writeLatent(m))
 	m["scoring_func"], m["topk_method"] = softmax, greedy
 	if c.Rule.Sigmoid {
 		m["model_type"], m["architectures"] = deepseek3Type, []string{deepseek3Class}
 		m["scoring_func"], m["topk_method"] = sigmoid, noAuxiliary
 	}
-	scaling, scaled := c.Rope.fields()
-	if scaling != nil {
-		m["rope_scaling"] = scaling
-	}
 	if c.Rule.All && c.Rule.Norm && !c.arch().defaults.NormTopK {
 		err = errors.Join(err, errors.New("key expert_weights_norm is true, with a softmax: config.json of deepseek_v2 cannot express it"))
 	}
-	return errors.Join(err, scaled)
+	return err
 }

@@ -176,6 +176,9 @@ var unusual = map[string]expectations{
 	"minicpm": {
 		obeyedKeys: "embedding_scale residual_scale logit_scale", queryBias: "attention_bias", outputBias: "attention_bias",
 	},
+	"minicpm3": {
+		structural: "attention.value_length rope.dimension_count", tensors: topTensors + outputBias + mlpBiases,
+	},
 	"apertus": {
 		queryBias: "attention_bias", outputBias: "attention_bias",
 		tensors: topTensors + queryBiases + outputBias + "blk.1.ffn_down.bias blk.0.ffn_up.bias",

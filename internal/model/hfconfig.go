@@ -65,8 +65,8 @@ type hfConfig struct {
 
 	// Of MiniCPM.
 	ScaleEmbed float64 `json:"scale_emb"`
-	ScaleDepth float64 `json:"scale_depth"`
-	BaseHidden int     `json:"dim_model_base"`
+	ScaleDepth maybe   `json:"scale_depth"`
+	BaseHidden maybe   `json:"dim_model_base"`
 
 	// Of Nanbeige.
 	Loops    int  `json:"num_loops"`

@@ -43,6 +43,8 @@ func (c *Config) latentSize(d dim) int {
 		return l.PlainDim
 	case latentValue:
 		return l.ValueDim
+	case latentHeads:
+		return c.Heads * (l.PlainDim + l.ValueDim)
 	case latentValues:
 		return c.Heads * l.ValueDim
 	}
@@ -105,9 +107,18 @@ func (b *builder) latent(i int, name func(part string) string) *nn.Latent {
 		}
 		return list
 	}
-	l := &nn.Latent{
-		Down: b.linear(name("attn_kv_a_mqa"), d(latentKey), c.Hidden), Norm: norm("attn_kv_a_norm", d(latentRank)),
-		KeyUp: each("attn_k_b", d(latentRank), d(latentPlain)), ValueUp: each("attn_v_b", d(latentValue), d(latentRank)),
+	l := &nn.Latent{Down: b.linear(name("attn_kv_a_mqa"), d(latentKey), c.Hidden)}
+	l.Norm = norm("attn_kv_a_norm", d(latentRank))
+	if whole := name("attn_kv_b") + ".weight"; b.part(i, "attn_kv_b") != nil {
+		plain, both := d(latentPlain), d(latentPlain)+d(latentValue)
+		for at := 0; at < d(latentHeads); at += both {
+			shape := []int{d(latentHeads), d(latentRank)}
+			l.KeyUp = append(l.KeyUp, b.slice(Slicer.Columns, whole, shape, at, at+plain))
+			l.ValueUp = append(l.ValueUp, b.rows(whole, shape, at+plain, at+both))
+		}
+	} else {
+		l.KeyUp = each("attn_k_b", d(latentRank), d(latentPlain))
+		l.ValueUp = each("attn_v_b", d(latentValue), d(latentRank))
 	}
 	if c.Latent.QueryRank == 0 {
 		l.Query = b.linear(name("attn_q"), d(latentQueries), c.Hidden)

@@ -9,6 +9,7 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/recode"
+	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/tensor"
@@ -156,11 +157,42 @@ func (l *Loader) Rows(name string, shape []int, from, to int) (*gemm.Matrix, err
 	in := t.Cols()
 	part := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: []int{to - from, in},
 		Reader: func(dst []byte, r0, r1 int) error { return t.ReadRows(dst, from+r0, from+r1) }}
-	m, err := l.newMatrix(part, to-from, in)
+	return l.plan(part)
+}
+
+// Columns makes room for some rows of a tensor as columns, which Pack will fill. Types with blocks become F32.
+func (l *Loader) Columns(name string, shape []int, from, to int) (*gemm.Matrix, error) {
+	t, err := l.get(name, shape...)
 	if err != nil {
-		return nil, fmt.Errorf("tensor %s: %w", name, err)
+		return nil, err
 	}
-	l.jobs = append(l.jobs, packing{t: part, dst: m})
+	if block, _ := t.Type.Block(); block > 1 {
+		if t, err = reshape.Mapped(t, func(x float32) float32 { return x }); err != nil {
+			return nil, err
+		}
+	}
+	part := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: []int{t.Cols(), to - from}}
+	size, row := t.RowBytes(), part.RowBytes()
+	part.Reader = func(dst []byte, r0, r1 int) error {
+		data := make([]byte, (to-from)*size)
+		if err := t.ReadRows(data, from, to); err != nil {
+			return err
+		}
+		for r := r0; r < r1; r++ {
+			copyColumn(dst[(r-r0)*row:], data, r, size, size/t.Cols())
+		}
+		return nil
+	}
+	return l.plan(part)
+}
+
+// plan makes room for a matrix, which Pack will fill.
+func (l *Loader) plan(t tensor.Tensor) (*gemm.Matrix, error) {
+	m, err := l.newMatrix(t, t.Rows(), t.Cols())
+	if err != nil {
+		return nil, fmt.Errorf("tensor %s: %w", t.Name, err)
+	}
+	l.jobs = append(l.jobs, packing{t: t, dst: m})
 	return m, nil
 }
 

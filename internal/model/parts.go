@@ -571,6 +571,9 @@ type Slicer interface {
 	// Rows returns the matrix of rows [from, to) of a tensor with the given shape.
 	Rows(name string, shape []int, from, to int) (*gemm.Matrix, error)
 
+	// Columns returns such a matrix with the rows as columns.
+	Columns(name string, shape []int, from, to int) (*gemm.Matrix, error)
+
 	// Vectors returns the vectors of a tensor that has count vectors of n elements.
 	Vectors(name string, count, n int) ([][]float32, error)
 }
@@ -589,12 +592,18 @@ func (b *builder) vectors(name string, count, n int) (list [][]float32) {
 
 // rows builds a product with some rows of a tensor.
 func (b *builder) rows(name string, shape []int, from, to int) nn.Linear {
+	return b.slice(Slicer.Rows, name, shape, from, to)
+}
+
+// slice builds a product with some rows of a tensor, as rows or as columns.
+func (b *builder) slice(as func(s Slicer, name string, shape []int, from, to int) (*gemm.Matrix, error), name string,
+	shape []int, from, to int) nn.Linear {
 	s, ok := b.w.(Slicer)
 	if !ok {
 		b.keep(fmt.Errorf("tensor %s combines several matrices: not supported here", name))
 		return nn.Linear{}
 	}
-	m, err := s.Rows(name, shape, from, to)
+	m, err := as(s, name, shape, from, to)
 	b.keep(err)
 	return nn.Linear{W: m}
 }

@@ -50,6 +50,7 @@ const (
 	latentPlain     // dimensions of a head's key that are not rotated
 	latentValue     // dimensions of a head's value
 	latentValues    // of all heads
+	latentHeads     // all heads' keys without the rotated dimensions, and values
 
 	mambaIn // the rows of Mamba-2's first product
 	mambaChannels

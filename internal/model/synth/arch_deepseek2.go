@@ -122,20 +122,10 @@ func tuneKimi(c *model.Config, l model.LatentConfig, dim int) {
 	c.NoRope = slices.Repeat([]bool{true}, c.Layers)
 }
 
-// drawLatent draws the widths of latent attention, and experts in groups, chosen by either rule.
+// drawLatent draws latent attention, and experts in groups, chosen by either rule.
 func drawLatent(d *drawing) {
 	d.groups()
-	width := func(most int) int { return d.unit * (1 + d.IntN(max(1, most/d.unit))) }
-	l := model.LatentConfig{Rank: width(80), PlainDim: width(40), ValueDim: width(40)}
-	if d.IntN(2) == 0 {
-		l.QueryRank = width(60)
-	}
-	if l.Rank == 1 {
-		l.Rank = 2
-	}
-	d.s.RopeDims = 2 * (1 + d.IntN(16))
-	d.s.KVHeads = 1
-	d.s.HeadDim = l.Rank + d.s.RopeDims
+	l := drawRanks(d)
 	sigma, yarn := d.IntN(2) == 0, d.IntN(3) == 0
 	d.tune(func(c *model.Config) {
 		c.SetLatent(l)
@@ -152,4 +142,20 @@ func drawLatent(d *drawing) {
 			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1, LogMul: 0.7, Plain: true}
 		}
 	})
+}
+
+// drawRanks draws the widths of latent attention.
+func drawRanks(d *drawing) model.LatentConfig {
+	width := func(most int) int { return d.unit * (1 + d.IntN(max(1, most/d.unit))) }
+	l := model.LatentConfig{Rank: width(80), PlainDim: width(40), ValueDim: width(40)}
+	if d.IntN(2) == 0 {
+		l.QueryRank = width(60)
+	}
+	if l.Rank == 1 {
+		l.Rank = 2
+	}
+	d.s.RopeDims = 2 * (1 + d.IntN(16))
+	d.s.KVHeads = 1
+	d.s.HeadDim = l.Rank + d.s.RopeDims
+	return l
 }

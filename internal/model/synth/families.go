@@ -24,7 +24,7 @@ func init() {
 		&seedOSS, &hunyuan, &ernie45, &ernie45MoE, &bailing, &bailing2, &afmoe, &minimaxM2, &hunyuanMoE, &laguna,
 		&smallthinker, &dots1, &exaoneMoE, &hyV3, &maincoder, &pangu, &llama4, &arcee, &jais2, &mimo2, &step35,
 		&starcoder2, &phi2, &nemotron, &commandR, &cohere2, &exaone, &exaone4, &internlm2, &deepseek,
-		&deepseek2, &kimiLinear, &minicpm, &apertus, &bitnet, &bitnetSiLU, &lfm2, &lfm2MoE, &qwen35,
+		&deepseek2, &kimiLinear, &minicpm, &minicpm3, &apertus, &bitnet, &bitnetSiLU, &lfm2, &lfm2MoE, &qwen35,
 		&qwen35MoE, &qwen3next,
 	}
 	var large []Shape

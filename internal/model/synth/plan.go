@@ -132,6 +132,7 @@ func (s Shape) plan() []planned {
 		root := func(n int) float64 { return 1 / math.Sqrt(float64(max(n, 1))) }
 		std["attn_q_a"], std["attn_kv_a_mqa"] = inv, inv
 		std["attn_q_b"] = math.Sqrt(score) * root(l.QueryRank)
+		std["attn_kv_b"] = root(l.Rank)
 		std["attn_k_b"], std["attn_v_b"] = root(l.Rank), root(l.Rank)
 		std["attn_output"] = block / mix * root(c.Heads*l.ValueDim)
 	}
