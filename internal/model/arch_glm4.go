@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
@@ -27,6 +28,21 @@ var glm4 = architecture{
 
 	writeFields: writeRotatedShare,
 }
+
+// chatglm is GLM-4-9B of the first kind, and ChatGLM in GGUF files: the same without norms after each half.
+var chatglm = func() architecture {
+	a := glm4
+	a.name, a.modelType = "chatglm", "glm"
+	a.class = "GlmForCausalLM"
+	a.layer = slices.DeleteFunc(slices.Clone(glm4.layer), func(p part) bool { return strings.HasPrefix(p.name, "post_") })
+	a.defaults.AttentionBias = true
+	a.square = true
+	a.writeFields = func(c *Config, m map[string]any) error {
+		m["head_dim"] = c.HeadDim
+		return writeRotatedShare(c, m)
+	}
+	return a
+}()
 
 // writeRotatedShare writes the share of each head that is rotated.
 func writeRotatedShare(c *Config, m map[string]any) error {

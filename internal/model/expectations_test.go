@@ -142,7 +142,8 @@ var unusual = map[string]expectations{
 		tensors: "output.weight output.bias " + routerBiases + " " + mlpBiases,
 		foreign: rmsFields + "rope_theta partial_rotary_factor use_sliding_window",
 	},
-	"glm4": {queryBias: "attention_bias", tensors: topTensors + queryBiases + outputBias + "blk.1.ffn_down.bias"},
+	"glm4":    {queryBias: "attention_bias", tensors: topTensors + queryBiases + outputBias + "blk.1.ffn_down.bias"},
+	"chatglm": {queryBias: "attention_bias", tensors: topTensors + queryBiases + outputBias + "blk.1.ffn_down.bias"},
 	"glm4moe": {
 		obeyedKeys: groupKeys + "expert_shared_count leading_dense_block_count", own: "mlp.gate.weight",
 		queryBias: "attention_bias",

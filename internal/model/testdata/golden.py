@@ -215,7 +215,8 @@ def steady(model, rng, vocabulary):
 
 
 FIXES = {"arcee": arcee, "cohere2": lambda c: c.update(rotary_pct=1.0), "hunyuan-dense": hunyuan,
-         "mimo2": lambda c: c.pop("rope_parameters")}
+         "mimo2": lambda c: c.pop("rope_parameters"),
+         "chatglm": lambda c: c.update(layernorm_epsilon=c["rms_norm_eps"], seq_length=c["max_position_embeddings"])}
 
 
 def convert(folder, architecture, fix):
