@@ -64,6 +64,7 @@ type architecture struct {
 	interleaved  bool // with neighbours: folders too rotate dimensions (2i, 2i+1) together
 	eitherNorm   bool // GGUF files may have LayerNorm's key for the epsilon of RMSNorm
 	biasless     bool // with layerNorm: norms have no bias
+	rmsEps       bool // with layerNorm: the epsilon has the key and the field of RMSNorm's
 	weightless   bool // with layerNorm: norms have no weights either, and files no tensors for them
 	varied       bool // keys of GGUF files may be lists with one number per layer
 	normedValues bool // values are normalised, without weights
@@ -125,7 +126,7 @@ func init() { // not an initialiser, since some look themselves up
 		&llama, &mistral, &mixtral, &mistral3, &mistral4,
 		&nanbeige, &qwen2, &mimo, &qwen2moe, &qwen3, &qwen3moe, &qwen3vlMoE, &mellum, &smollm3, &granite,
 		&graniteHybrid, &graniteHybridMoE, &granite4, &jamba, &jambaMoE, &nemotronH, &nemotronHMoE, &falconH1,
-		&granitemoe, &olmo, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3,
+		&granitemoe, &olmo, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &phimoe,
 		&gemma, &gemma2, &gemma3, &gemma3n, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &chatglm, &glm4moe, &seedOSS, &exaone, &exaone4, &internlm2, &internlm3, &hunyuan,
 		&ernie45, &ernie45moe, &bailing, &bailing2, &afmoe,
@@ -245,7 +246,8 @@ func neutral(together map[string][]any) map[string][]any {
 var ropeRules = ggufkeys.Rules{
 	Obeyed: strings.Fields(`rope_type type rope_theta partial_rotary_factor
 		factor low_freq_factor high_freq_factor original_max_position_embeddings
-		beta_fast beta_slow truncate mscale mscale_all_dim attention_factor attn_factor long_factor short_factor`),
+		beta_fast beta_slow truncate mscale mscale_all_dim attention_factor attn_factor long_factor short_factor
+		long_mscale short_mscale`),
 	Ignored: strings.Fields("finetuned max_position_embeddings"),
 }
 

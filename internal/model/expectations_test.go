@@ -81,6 +81,10 @@ var unusual = map[string]expectations{
 		window: true, foreign: rmsFields + "use_sliding_window",
 		tensors: topTensors + outputBias + "blk.1.ffn_down.bias blk.0.attn_qkv.bias",
 	},
+	"phimoe": {
+		obeyedKeys: expertKeys, window: true, foreign: rmsFields + "use_sliding_window", queryBias: "attention_bias",
+		outputBias: "attention_bias", tensors: "rope_freqs.weight blk.0.ffn_gate_inp.bias",
+	},
 	"stablelm": {
 		inertKeys: "attention.layer_norm_rms_epsilon use_parallel_residual", queryBias: "use_qkv_bias", own: "model.norm.bias",
 		tensors: untiedTensors + queryBiases + outputBias + mlpBiases, foreign: "rms_norm_eps " + rotaryFields,

@@ -43,7 +43,7 @@ func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 	if !a.layerNorm || c.KVHeads != c.Heads {
 		set("attention.head_count_kv", c.kvHeadsKey())
 	}
-	if a.layerNorm {
+	if a.layerNorm && !a.rmsEps {
 		set("attention.layer_norm_epsilon", float32(c.NormEps))
 	} else {
 		set("attention.layer_norm_rms_epsilon", float32(c.NormEps))

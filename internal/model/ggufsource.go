@@ -80,7 +80,7 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 		return c, fmt.Errorf("key %q is %d and key %q is %d: want experts, some of which are used",
 			k.name("expert_count"), c.Experts, k.name("expert_used_count"), c.Used)
 	}
-	if a.layerNorm || a.eitherNorm && !k.has("attention.layer_norm_rms_epsilon") {
+	if a.layerNorm && !a.rmsEps || a.eitherNorm && !k.has("attention.layer_norm_rms_epsilon") {
 		c.NormEps = float32(k.float("attention.layer_norm_epsilon"))
 	} else {
 		c.NormEps = float32(k.float("attention.layer_norm_rms_epsilon"))

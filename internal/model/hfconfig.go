@@ -233,6 +233,10 @@ type hfConfig struct {
 	NumSharedExperts int    `json:"num_shared_experts"`
 	ScoreFunction    string `json:"score_function"`
 
+	// Of Phi-3.5-MoE.
+	RouterJitter float64 `json:"router_jitter_noise"`
+	HeadBias     bool    `json:"lm_head_bias"`
+
 	// Of latent attention.
 	LatentRank  int      `json:"kv_lora_rank"`
 	QueryRank   maybe    `json:"q_lora_rank"`
@@ -505,7 +509,7 @@ func (h *hfConfig) config() (Config, error) {
 		HeadDim: h.HeadDim, FFN: int(h.IntermediateSize), Vocab: h.VocabSize, Context: h.MaxPositions,
 		NormEps: float32(h.RMSNormEps), Tied: h.Tied, Ahead: max(0, h.NextLayers, h.FurtherLayers),
 	}
-	if a.layerNorm {
+	if a.layerNorm && !a.rmsEps {
 		c.NormEps = float32(h.LayerNormEps)
 	}
 	if a.experts != "" {

@@ -40,7 +40,7 @@ func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 		"tie_word_embeddings":     c.Tied,
 		"rope_theta":              base,
 	}
-	if a.layerNorm {
+	if a.layerNorm && !a.rmsEps {
 		m["layer_norm_eps"] = eps
 	} else {
 		m["rms_norm_eps"] = eps

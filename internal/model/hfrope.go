@@ -41,6 +41,8 @@ type hfRope struct {
 	AttnTimes   float64   `json:"attn_factor"` // multiplies YaRN's own factor, as in vLLM
 	Long        []float32 `json:"long_factor"`
 	Short       []float32 `json:"short_factor"`
+	LongScale   float64   `json:"long_mscale"` // of the rotated dimensions, in Phi-3.5-MoE
+	ShortScale  float64   `json:"short_mscale"`
 	Truncate    *bool     `json:"truncate"`             // YaRN's; missing: true
 	TemperScale float64   `json:"llama_4_scaling_beta"` // Ministral 3's
 	Alpha       float64   `json:"alpha"`                // Hunyuan's

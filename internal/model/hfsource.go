@@ -134,7 +134,7 @@ func checkTied(c *Config, f *safetensors.File) error {
 func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
 	given := map[string]bool{"": true, "attention_bias": h.AttentionBias, "mlp_bias": h.MLPBias, "use_qkv_bias": h.QKVBias,
 		"attention_out_bias": h.OutBias, "use_bias": h.UseBias, "mamba_conv_bias": h.MambaConvBias,
-		"use_conv_bias": h.UseConvBias}
+		"use_conv_bias": h.UseConvBias, "lm_head_bias": h.HeadBias}
 	fields := h.arch().folderBiases(c)
 	for _, t := range f.Tensors {
 		if !strings.HasSuffix(t.Name, ".bias") || Follows(t.Name) || c.Spare(t.Name) || c.ahead(t.Name) {

@@ -35,6 +35,10 @@ type Rule struct {
 	Norm    bool // weights are divided by their sum
 	Inputs  bool // weights multiply the experts' inputs instead of their results (Llama 4)
 
+	// Mixer, if it is not 0, makes an expert's weight a softmax of its own: over the experts that are not chosen before it
+	// and whose scores are at most 2·Mixer of the larger magnitude below its score (SparseMixer, arXiv 2409.12136).
+	Mixer float32
+
 	Bias  []float32 // added to the weights only when choosing experts; nil: none
 	Scale float32   // multiplies weights; 0: 1
 	Each  []float32 // multiplies each expert's weight; nil: none

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"cmp"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -143,4 +144,16 @@ func TestExpertsAreTheirMLPs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// SparseMixer's worked example: 2 and 1.99 are within 2·0.01 of each other, so the first expert shares its weight. The
+// second has the whole of its own, since no other is left that close to it.
+func TestMixer(t *testing.T) {
+	scores, room := []float32{-1, 1.99, 0.5, 2}, make([]float32, 4)
+	chosen, weights := []int32{3, 1}, make([]float32, 2)
+	(&Rule{Mixer: 0.01}).mix(scores, room, chosen, weights)
+	first := 1 / (1 + math.Exp(1.99-2))
+	if math.Abs(float64(weights[0])-first) > 1e-6 || weights[1] != 1 {
+		t.Errorf("weights are %v, want %g and 1", weights, first)
+	}
 }

@@ -41,6 +41,9 @@ func (r *chooseJob) Do(_, i int) {
 	weights := r.weights[i*k : (i+1)*k]
 	rule := &r.of.Rule
 	switch {
+	case rule.Mixer > 0:
+		simd.TopK(scores, chosen, weights)
+		rule.mix(scores, room, chosen, weights)
 	case !rule.All && !rule.Sigmoid:
 		simd.TopK(scores, chosen, weights)
 		simd.Softmax(weights, 1)
@@ -77,7 +80,7 @@ func (r *routing) group() {
 
 // room is how many numbers per row a rule needs for the given number of experts.
 func (r *Rule) room(experts int) int {
-	if r.Bias != nil || r.Groups > 1 {
+	if r.Bias != nil || r.Groups > 1 || r.Mixer > 0 {
 		return 2 * experts
 	}
 	return experts
@@ -99,6 +102,23 @@ func (r *Rule) choose(all, room []float32, chosen []int32, weights []float32) {
 	}
 	for t, expert := range chosen {
 		weights[t] = all[expert]
+	}
+}
+
+// mix is Mixer's rule. It uses scores up.
+func (r *Rule) mix(scores, room []float32, chosen []int32, weights []float32) {
+	none := float32(math.Inf(-1))
+	for t, expert := range chosen {
+		best := scores[expert]
+		for i, s := range scores {
+			room[i] = s
+			if (best-s)/max(s, -s, best) > 2*r.Mixer {
+				room[i] = none
+			}
+		}
+		simd.Softmax(room, 1)
+		weights[t] = room[expert]
+		scores[expert] = none
 	}
 }
 

@@ -86,6 +86,9 @@ func (s Shape) config(v *vocab, typ tensor.Type) (object, error) {
 	}
 	if s.Biases {
 		c["attention_bias"] = true
+		if _, ok := c["lm_head_bias"]; ok {
+			c["lm_head_bias"] = true
+		}
 	}
 	if v.bos >= 0 {
 		c["bos_token_id"] = v.bos

@@ -203,7 +203,7 @@ func (s Shape) plan() []planned {
 		}
 		ts = append(ts, t)
 		if field, ok := model.BiasField(s.Arch, p.Name); ok && (field == "" || part == "ssm_conv1d" || s.Arch == "gptneox" ||
-			s.Biases && field == "attention_bias") {
+			s.Biases && (field == "attention_bias" || field == "lm_head_bias")) {
 			b := planned{gguf: p.Name + ".bias", hf: p.InFolder(".bias"), rows: p.Rows, cols: 1, std: 0.1, order: p.ToGGUF,
 				half: p.Half, param: p.Param}
 			if x := biases[part]; x != 0 {

@@ -216,6 +216,7 @@ def steady(model, rng, vocabulary):
 
 FIXES = {"arcee": arcee, "cohere2": lambda c: c.update(rotary_pct=1.0), "hunyuan-dense": hunyuan,
          "mimo2": lambda c: c.pop("rope_parameters"),
+         "phimoe": lambda c: c.update(rope_parameters={"rope_theta": c["rope_theta"], "original_max_position_embeddings": 1024}),
          "chatglm": lambda c: c.update(layernorm_epsilon=c["rms_norm_eps"], seq_length=c["max_position_embeddings"])}
 
 
