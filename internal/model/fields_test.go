@@ -274,7 +274,8 @@ func still(s synth.Shape) bool { return oneHalved(s) || s.Arch == "kimi-linear" 
 
 // commonShapes returns the small shapes whose folders have the fields that most folders have.
 func commonShapes() []synth.Shape {
-	others := []string{"gemma4", "jamba", "kimi-linear", "laguna", "llama4", "mellum", "mimo2", "mistral4", "step35"}
+	others := []string{"gemma4", "jamba", "kimi-linear", "laguna", "llama4", "mellum", "mimo2", "mistral4", "phimoe",
+		"step35"}
 	return slices.DeleteFunc(synth.Small(), func(s synth.Shape) bool {
 		return slices.Contains(others, s.Arch) || oneHalved(s)
 	})
