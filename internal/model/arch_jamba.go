@@ -16,8 +16,7 @@ var jamba = architecture{
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 8, Experts: 16, Used: 2, ExpertPeriod: 2,
 		ExpertOffset: 1, AttentionPeriod: 8, AttentionOffset: 4, MambaStateDim: 16, MambaKernel: 4, MambaExpand: 2,
 		MambaConvBias: true, IntermediateSize: 14336, MaxPositions: 262144},
-	prefix: layersPrefix,
-	top:    []part{llamaTop[0], {name: "output_norm", folder: "model.final_layernorm", out: hidden}, llamaTop[2]},
+	top: []part{llamaTop[0], {name: "output_norm", folder: "model.final_layernorm", out: hidden}, llamaTop[2]},
 	layer: slices.Concat(jambaLayer, []part{
 		{name: "ffn_gate", folder: "feed_forward.gate_proj", out: inner, in: hidden},
 		{name: "ffn_up", folder: "feed_forward.up_proj", out: inner, in: hidden},

@@ -50,7 +50,6 @@ var minicpm3 = architecture{
 	keys: rmsAnd("attention.kv_lora_rank attention.q_lora_rank"),
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, Tied: true, ScaleEmbed: 12, ScaleDepth: 1.4, BaseHidden: 256,
 		LatentRank: 256, QueryRank: 768, PlainDim: 64, RotatedDim: 32},
-	prefix: layersPrefix, top: llamaTop,
 	layer: slices.Concat(latentAttention[:len(latentAttention)-3], []part{
 		{name: "attn_kv_b", folder: "self_attn.kv_b_proj", out: latentHeads, in: latentRank},
 		latentAttention[len(latentAttention)-1], ffnGate, ffnUp, ffnDown}),

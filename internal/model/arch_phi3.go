@@ -36,7 +36,7 @@ var phimoe = architecture{
 	keys: rmsAnd(expertKeys),
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, LocalExperts: 16, Used: 2, RouterJitter: 0.01,
 		hfRopes: hfRopes{defaultTheta: 1e6}},
-	prefix: layersPrefix, top: llamaTop, layer: mixtral.layer,
+	layer: mixtral.layer,
 	biases: map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output", "lm_head_bias": "output",
 		"": "attn_norm ffn_norm output_norm"},
 	layerNorm: true, rmsEps: true, square: true, window: 1, listed: true, experts: "num_local_experts",

@@ -29,7 +29,6 @@ var step35 = architecture{
 	fields: headsField,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVGroups: 8, HeadDim: 128, MoEExperts: 288, MoETop: 8,
 		ExpertFFN: 1280, ShareDim: 1280, RouterFactor: 1},
-	prefix: layersPrefix, top: llamaTop,
 	layer: slices.Concat([]part{
 		attnNorm, queryNorm, keyNorm, query, key, value, attnOutput,
 		{name: "attn_gate", folder: "self_attn.g_proj", out: gateCount, in: hidden},
