@@ -15,10 +15,10 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Folders with weights of 4 or 8 bits, as AWQ, GPTQ and compressed-tensors write them. A weight is its code
-// minus a zero point, times a scale, and groups of an output's inputs share both. Codes lie in words of 32
-// bits, from the low bits on. Tensors of module X with inputs I, outputs O, groups G, and n codes in a
-// word:
+// Folders with weights of 4 or 8 bits, as AWQ, GPTQ, AutoRound (either's tensors) and compressed-tensors
+// write them. A weight is its code minus a zero point, times a scale, and groups of an output's inputs
+// share both. Codes lie in words of 32 bits, from the low bits on. Tensors of module X with inputs I,
+// outputs O, groups G, and n codes in a word:
 //
 //	AWQ   X.qweight (I, O/n), X.qzeros (G, O/n), words in awqOrder; X.scales (G, O)
 //	GPTQ  X.qweight (I/n, O), X.qzeros (G, O/n), less 1 in the first version; X.scales (G, O);
@@ -146,13 +146,13 @@ func openIntegers(f *safetensors.File, name string, q *quantization) (x *integer
 	x.inputs = ours
 	x.codes.bits = 8
 	switch {
-	case ours && (q == nil || q.Method != "awq" && q.Method != "gptq"):
+	case ours && q.layout() != "awq" && q.layout() != "gptq":
 		return nil, nil, fmt.Errorf("tensor %s is quantized, and config.json has no quantization_config with the quant_method "+
-			"awq or gptq: the folder is incomplete", fileerr.Quote(name))
+			"awq, gptq or auto-round: the folder is incomplete", fileerr.Quote(name))
 	case ours:
 		x.name = stem + ".weight"
 		x.codes.bits = q.Bits
-		if q.Method == "awq" {
+		if q.layout() == "awq" {
 			x.codes.order, x.zeros.order = awqOrder, awqOrder
 		} else {
 			x.codes.down = true
@@ -177,7 +177,7 @@ func openIntegers(f *safetensors.File, name string, q *quantization) (x *integer
 		x.zeros.down = true
 	}
 	x.zeros.bits = x.codes.bits
-	return x, drop, x.arrange()
+	return x, drop, x.arrange(ours && q.Middle)
 }
 
 // bitsOf returns the bits of a code, given the name of the tensor with the shape of the weights.
@@ -219,8 +219,8 @@ func integersOf(f *safetensors.File, name string) ([]int, error) {
 	return list, nil
 }
 
-// arrange checks that the tensors fit together, and chooses the type.
-func (x *integers) arrange() error {
+// arrange checks that the tensors fit together, and chooses the type. It may want zero points in the middle.
+func (x *integers) arrange(wantMiddle bool) error {
 	for _, t := range []tensor.Tensor{x.codes.stored, x.scales, x.zeros.stored} {
 		if t.Name != "" && len(t.Shape) != 2 {
 			return fmt.Errorf("tensor %s has shape %v: want a matrix", fileerr.Quote(t.Name), t.Shape)
@@ -271,6 +271,10 @@ func (x *integers) arrange() error {
 		return err
 	}
 	middle := !slices.ContainsFunc(zeros, func(z uint8) bool { return int(z)+x.zeros.plus != 1<<(x.codes.bits-1) })
+	if wantMiddle && !middle {
+		return fmt.Errorf("tensor %s has zero points other than %d, and the quantization_config has sym: "+
+			"it is not a folder of this quant_method and checkpoint_format", fileerr.Quote(x.zeros.stored.Name), 1<<(x.codes.bits-1))
+	}
 	switch blocks := x.group == nil && x.cols/x.groups%32 == 0; {
 	case blocks && x.codes.bits == 4 && middle:
 		x.typ = tensor.Q4_0

@@ -25,8 +25,13 @@ func openModule(t *testing.T, module string) (*safetensors.File, *quantization) 
 	if strings.HasSuffix(module, "8_0") {
 		q.Bits = 8
 	}
-	if q.Method == "gptq_v2" {
+	switch {
+	case q.Method == "gptq_v2":
 		q.Method, q.Checkpoint = "gptq", q.Method
+	case strings.HasSuffix(module, "4_0"):
+		q.Middle = true
+	case q.Method != "compressed-tensors": // AutoRound writes the same tensors
+		q.Method, q.Packing = "auto-round", "auto_round:auto_"+q.Method
 	}
 	if err := q.check(); err != nil {
 		t.Error(err)
@@ -139,6 +144,13 @@ func TestIntegerWeightsRefusals(t *testing.T) {
 			if err := decodeFolder(f, q); err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("without %s: %v", name, err)
 			}
+		}
+	}
+	for _, module := range []string{"awq.Q4_1", "gptq.Q4_1"} {
+		f, q := openModule(t, module)
+		q.Middle = true
+		if err := decodeFolder(f, q); err == nil || !strings.Contains(err.Error(), module+".qzeros") {
+			t.Errorf("%s with zero points that it should not have: %v", module, err)
 		}
 	}
 	f, _ := openModule(t, "awq.Q4_1")

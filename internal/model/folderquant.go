@@ -27,10 +27,13 @@ import (
 // quantization is the quantization_config of a config.json.
 type quantization struct {
 	Method     string                       `json:"quant_method"`
-	Bits       int                          `json:"bits"`              // AWQ, GPTQ
+	Bits       int                          `json:"bits"` // AWQ, GPTQ, AutoRound
+	Middle     bool                         `json:"sym"`
 	Version    string                       `json:"version"`           // AWQ
 	Checkpoint string                       `json:"checkpoint_format"` // GPTQ
 	Dynamic    map[string]any               `json:"dynamic"`           // GPTQ
+	Packing    string                       `json:"packing_format"`    // AutoRound
+	Extra      map[string]quantizationExtra `json:"extra_config"`      // AutoRound
 	Algorithm  string                       `json:"quant_algo"`        // modelopt
 	Format     string                       `json:"format"`            // compressed-tensors
 	Number     string                       `json:"fmt"`
@@ -54,6 +57,22 @@ type quantizationGroup struct {
 		Block     []int  `json:"block_structure"`
 		Group     int    `json:"group_size"`
 	} `json:"weights"`
+}
+
+// quantizationExtra is what AutoRound does with a module.
+type quantizationExtra struct {
+	Bits *int `json:"bits"`
+}
+
+// layout returns the method whose tensors a folder with weights in words has, awq or gptq.
+func (q *quantization) layout() string {
+	switch {
+	case q == nil:
+		return ""
+	case q.Method == "auto-round":
+		return strings.TrimPrefix(q.Packing, "auto_round:auto_")
+	}
+	return q.Method
 }
 
 // readable lists the formats of compressed-tensors that decodeFolder reads.
@@ -90,6 +109,15 @@ func (q *quantization) check() error {
 		}
 		if !slices.Contains([]string{"", "gptq", "gptq_v2"}, q.Checkpoint) || q.Bits != 4 && q.Bits != 8 {
 			return unread("checkpoint_format", fmt.Sprintf("%s, of %d bits", q.Checkpoint, q.Bits))
+		}
+	case "auto-round":
+		if !slices.Contains([]string{"awq", "gptq"}, q.layout()) || q.Bits != 4 && q.Bits != 8 {
+			return unread("packing_format", fmt.Sprintf("%s, of %d bits", q.Packing, q.Bits))
+		}
+		for modules, extra := range q.Extra {
+			if extra.Bits != nil && *extra.Bits != q.Bits && *extra.Bits < 16 {
+				return unread("extra_config", modules)
+			}
 		}
 	case "compressed-tensors":
 		formats := []string{q.Format}

@@ -89,12 +89,16 @@ func TestQuantizationConfig(t *testing.T) {
 		`{"quant_method": "compressed-tensors", "format": "float-quantized", "transform_config": {"config_groups": {"u": {}}}}`:           "transform_config",
 		`{"quant_method": "compressed-tensors", "format": "float-quantized", "sparsity_config": {"format": "sparse-24-bitmask"}}`:         "sparse-24-bitmask",
 
+		`{"quant_method": "auto-round", "bits": 4, "packing_format": "auto_round:llm_compressor"}`:                                   `packing_format "auto_round:llm_compressor`,
+		`{"quant_method": "auto-round", "bits": 4, "packing_format": "auto_round:auto_gptq", "extra_config": {"down": {"bits": 8}}}`: `extra_config "down"`,
+
 		`null`: "",
-		`{"quant_method": "awq", "bits": 4, "group_size": 128, "version": "GEMM", "zero_point": true}`:                                                 "",
-		`{"quant_method": "gptq", "bits": 8, "desc_act": true, "dynamic": {"-:.*head.*": {}}, "checkpoint_format": "gptq"}`:                            "",
-		`{"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"a": {"weights": {"symmetric": false, "type": "int"}}}}`: "",
-		`{"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128], "activation_scheme": "dynamic"}`:                                      "",
-		`{"quant_method": "modelopt", "quant_algo": "NVFP4"}`:                                                                                          "",
+		`{"quant_method": "auto-round", "bits": 4, "packing_format": "auto_round:auto_gptq", "extra_config": {"lm_head": {"bits": 16, "data_type": "float"}, "gate": {"group_size": 32}}}`: "",
+		`{"quant_method": "awq", "bits": 4, "group_size": 128, "version": "GEMM", "zero_point": true}`:                                                                                     "",
+		`{"quant_method": "gptq", "bits": 8, "desc_act": true, "dynamic": {"-:.*head.*": {}}, "checkpoint_format": "gptq"}`:                                                                "",
+		`{"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"a": {"weights": {"symmetric": false, "type": "int"}}}}`:                                     "",
+		`{"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128], "activation_scheme": "dynamic"}`:                                                                          "",
+		`{"quant_method": "modelopt", "quant_algo": "NVFP4"}`:                                                                                                                              "",
 		`{"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized", "sparsity_config": {}, "transform_config": {},
 			"config_groups": {"group_0": {"weights": {"symmetric": true, "group_size": 16, "type": "float"}}}}`: "",
 	} {
