@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -160,6 +161,23 @@ func TestLog(t *testing.T) {
 		}
 		if strings.Contains(log, "secret") != prompts || strings.Contains(log, "readyz") {
 			t.Errorf("with LogPrompts %v:\n%s", prompts, log)
+		}
+	}
+}
+
+// A request that a program hands to the server, with no body at all, is answered like one with an empty body.
+func TestNoBody(t *testing.T) {
+	s := start(t, tiny(t, "tiny-qwen3", 512), serve.Options{})
+	for _, encoding := range []string{"", "gzip"} {
+		r, err := http.NewRequest("POST", "/v1/completions", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Encoding", encoding)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != 400 {
+			t.Errorf("encoding %q: status %d: %s", encoding, w.Code, w.Body)
 		}
 	}
 }

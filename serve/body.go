@@ -66,11 +66,15 @@ func (x *exchange) openBody() (io.Reader, error) {
 			}
 		}
 	}
+	body := x.r.Body
+	if body == nil { // of a request that did not come over a network
+		body = http.NoBody
+	}
 	if !packed {
-		return http.MaxBytesReader(x.ResponseWriter, x.r.Body, most), nil
+		return http.MaxBytesReader(x.ResponseWriter, body, most), nil
 	}
 	added := most/64 + 1024 // more than gzip adds to incompressible data
-	unpacked := &gzipReader{from: bufio.NewReader(http.MaxBytesReader(x.ResponseWriter, x.r.Body, most+added))}
+	unpacked := &gzipReader{from: bufio.NewReader(http.MaxBytesReader(x.ResponseWriter, body, most+added))}
 	return http.MaxBytesReader(x.ResponseWriter, unpacked, most), nil
 }
 
