@@ -44,29 +44,30 @@ func (b *logitBias) readJSON(d *decoder, path string, raw json.RawMessage) error
 		}
 		return err
 	}
+	var one tokenBias // a single one in memory for all: there may be many
 	for item := range elements(raw) {
-		at := fmt.Sprintf("%s[%d]", path, len(*b))
+		at := func(part string) string { return fmt.Sprintf("%s[%d]%s", path, len(*b), part) }
 		if item[0] != '[' {
-			return misfit(at, item, reflect.TypeFor[[]json.RawMessage]())
+			return misfit(at(""), item, reflect.TypeFor[[]json.RawMessage]())
 		}
-		var pair []json.RawMessage
-		for part := range elements(item) {
-			pair = append(pair, part)
-			if len(pair) > 2 {
-				break
-			}
+		token, rest := cutValue(item[1:])
+		add, rest := cutValue(rest)
+		if third, _ := cutValue(rest); len(add) == 0 || len(third) > 0 {
+			return fieldError(at(""), "want a token id or a text, and the number to add")
 		}
-		if len(pair) != 2 {
-			return fieldError(at, "want a token id or a text, and the number to add")
+		one = tokenBias{}
+		var err error
+		one.isText = token[0] == '"'
+		if one.isText {
+			one.name, _ = decode[string](token)
+		} else {
+			one.name = string(token)
+			err = d.read(at("[0]"), token, &one.token)
 		}
-		one := tokenBias{name: string(pair[0])}
-		if text, isText := decode[string](pair[0]); isText {
-			one.name = text
-			one.isText = true
-		} else if err := d.read(at+"[0]", pair[0], &one.token); err != nil {
-			return err
+		if err == nil {
+			err = d.read(at("[1]"), add, &one.add)
 		}
-		if err := d.read(at+"[1]", pair[1], &one.add); err != nil {
+		if err != nil {
 			return err
 		}
 		*b = append(*b, one)
