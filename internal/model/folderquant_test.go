@@ -111,3 +111,43 @@ func TestIntegerFolder(t *testing.T) {
 		t.Errorf("with a format that grove does not read: %v", err)
 	}
 }
+
+// The product of latent attention, whose keys are transposed at load, may be in integers too: values run as Q8_0.
+func TestIntegerLatentFolder(t *testing.T) {
+	s, err := synth.Lookup("tiny-deepseek2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := keyFolder(t, s)
+	const name = "model.layers.0.self_attn.kv_b_proj.weight"
+	rows, cols := 5*(32+24), 32
+	r := rand.New(rand.NewPCG(1, 2))
+	codes := tensor.Tensor{Name: name, Type: numtype.I8, Shape: []int{rows, cols}}
+	scales := tensor.Tensor{Name: name + "_scale", Type: tensor.F32, Shape: []int{rows, 1}}
+	plain := tensor.Tensor{Name: name, Type: tensor.F32, Shape: codes.Shape}
+	for range rows {
+		scales.Data = binary.LittleEndian.AppendUint32(scales.Data, math.Float32bits(1./256))
+		for range cols {
+			code := int8(r.IntN(256) - 128)
+			codes.Data = append(codes.Data, byte(code))
+			plain.Data = binary.LittleEndian.AppendUint32(plain.Data, math.Float32bits(float32(code)/256))
+		}
+	}
+	want, err := f.with(plain).logits(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	how := map[string]any{"quantization_config": object{"quant_method": "compressed-tensors", "format": "int-quantized"}}
+	got, err := f.with(codes, scales).logits(how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, size := 0., 0.
+	for i, v := range want {
+		far += math.Pow(float64(v-got[i]), 2)
+		size += math.Pow(float64(v), 2)
+	}
+	if math.Sqrt(far/size) > .03 {
+		t.Errorf("the logits differ by %.3f of their size", math.Sqrt(far/size))
+	}
+}

@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/grovellm/grove/internal/files/fileerr"
-	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tensor"
 )
@@ -143,14 +141,14 @@ func (p *Part) fromHeads(t tensor.Tensor) (tensor.Tensor, error) {
 	if err := wantShape(t, p.Experts*p.Split, rank); err != nil {
 		return t, err
 	}
+	if keys {
+		t = withoutBlocks(t) // they are transposed
+	}
 	x := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: []int{p.Experts, p.Rows, p.Cols}}
 	size, row := t.RowBytes(), x.RowBytes()
 	if !keys {
 		x.Reader = runs(row, p.Rows, func(h int) (tensor.Tensor, int) { return t, h*p.Split + plain })
 		return x, x.Check()
-	}
-	if block, _ := t.Type.Block(); block > 1 {
-		return t, fmt.Errorf("tensor %s is %v: want F32, F16 or BF16, which have no blocks", fileerr.Quote(t.Name), t.Type)
 	}
 	x.Reader = func(dst []byte, r0, r1 int) error {
 		head, data := -1, make([]byte, plain*size)
@@ -180,19 +178,14 @@ func copyColumn(dst, rows []byte, i, rowBytes, width int) {
 func (p *Part) intoHeads(ending string, keys, values tensor.Tensor) (list []tensor.Tensor, err error) {
 	plain := p.Cols
 	rank := p.Rows
-	both := []*tensor.Tensor{&keys, &values}
 	if err := wantShape(keys, p.Experts, rank, plain); err != nil {
 		return nil, err
 	}
 	if err := wantShape(values, p.Experts, p.Split-plain, rank); err != nil {
 		return nil, err
 	}
-	for _, t := range both {
-		if block, _ := t.Type.Block(); block > 1 || keys.Type != values.Type {
-			if *t, err = reshape.Mapped(*t, func(x float32) float32 { return x }); err != nil {
-				return nil, err
-			}
-		}
+	if hasBlocks(keys) || keys.Type != values.Type {
+		keys, values = inF32(keys), inF32(values)
 	}
 	x := tensor.Tensor{Name: p.InFolder(ending), Type: values.Type, Shape: []int{p.Experts * p.Split, rank}}
 	row, size := x.RowBytes(), keys.RowBytes()

@@ -9,7 +9,6 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/recode"
-	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/tensor"
@@ -166,11 +165,7 @@ func (l *Loader) Columns(name string, shape []int, from, to int) (*gemm.Matrix, 
 	if err != nil {
 		return nil, err
 	}
-	if block, _ := t.Type.Block(); block > 1 {
-		if t, err = reshape.Mapped(t, func(x float32) float32 { return x }); err != nil {
-			return nil, err
-		}
-	}
+	t = withoutBlocks(t)
 	part := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: []int{t.Cols(), to - from}}
 	size, row := t.RowBytes(), part.RowBytes()
 	part.Reader = func(dst []byte, r0, r1 int) error {

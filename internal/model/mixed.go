@@ -158,25 +158,13 @@ func ReorderColumns(t tensor.Tensor, order func(i int) int) (tensor.Tensor, erro
 	if order == nil {
 		return t, nil
 	}
+	t = withoutBlocks(t)
 	x := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape}
-	cols, read := t.Cols(), t.ReadRows
-	if elements, _ := t.Type.Block(); elements > 1 {
-		x.Type = tensor.F32
-		read = func(dst []byte, r0, r1 int) error {
-			numbers := make([]float32, (r1-r0)*cols)
-			if err := t.DequantizeRows(numbers, r0, r1); err != nil {
-				return err
-			}
-			for i, v := range numbers {
-				binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(v))
-			}
-			return nil
-		}
-	}
+	cols := t.Cols()
 	size := x.RowBytes() / cols
 	x.Reader = func(dst []byte, r0, r1 int) error {
 		rows := make([]byte, len(dst))
-		if err := read(rows, r0, r1); err != nil {
+		if err := t.ReadRows(rows, r0, r1); err != nil {
 			return err
 		}
 		for r := 0; r < len(dst); r += cols * size {
@@ -187,4 +175,33 @@ func ReorderColumns(t tensor.Tensor, order func(i int) int) (tensor.Tensor, erro
 		return nil
 	}
 	return x, x.Check()
+}
+
+// withoutBlocks returns a tensor whose columns can be moved: t, or t in F32 if its type has blocks.
+func withoutBlocks(t tensor.Tensor) tensor.Tensor {
+	if hasBlocks(t) {
+		return inF32(t)
+	}
+	return t
+}
+
+func hasBlocks(t tensor.Tensor) bool {
+	elements, _ := t.Type.Block()
+	return elements > 1
+}
+
+// inF32 returns t with its numbers in F32, which are computed as they are read.
+func inF32(t tensor.Tensor) tensor.Tensor {
+	x := tensor.Tensor{Name: t.Name, Type: tensor.F32, Shape: t.Shape}
+	x.Reader = func(dst []byte, r0, r1 int) error {
+		numbers := make([]float32, (r1-r0)*t.Cols())
+		if err := t.DequantizeRows(numbers, r0, r1); err != nil {
+			return err
+		}
+		for i, v := range numbers {
+			binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(v))
+		}
+		return nil
+	}
+	return x
 }
