@@ -26,23 +26,22 @@ func (s *spec) addPreTokenizer(st step, first, afterBytes bool) error {
 			s.escape = append(s.escape, spaceInFront)
 		}
 		if isTrue(st.UseRegex) {
-			s.stages = append(s.stages, scanGPT2)
+			s.addCut(gpt2Cut)
 		}
 	case "Digits":
-		if afterBytes {
-			s.stages = append(s.stages, alphabetDigits(st.IndividualDigits))
-			return nil
-		}
-		if st.IndividualDigits {
-			s.stages = append(s.stages, singles(number))
-		} else {
-			s.stages = append(s.stages, runs(number))
+		switch {
+		case afterBytes:
+			s.addStage(alphabetDigits(st.IndividualDigits))
+		case st.IndividualDigits:
+			s.addCut(digitCut)
+		default:
+			s.addCut(numberCut)
 		}
 	case "Punctuation":
 		if st.Behavior != "Contiguous" {
 			return s.errorf(field, "Punctuation: behavior %q is not supported, only Contiguous", st.Behavior)
 		}
-		s.stages = append(s.stages, allPunct)
+		s.addCut(punctuationCut)
 	case "Split":
 		return s.addSplit(st)
 	case "Metaspace":
@@ -63,7 +62,7 @@ func (s *spec) addPreTokenizer(st step, first, afterBytes bool) error {
 			s.escape = append(s.escape, metaspace("▁", rule))
 		}
 		if isTrue(st.Split) {
-			s.stages = append(s.stages, eachSpace)
+			s.addStage(eachSpace)
 		}
 	default:
 		return s.errorf(field, "%q is not known; known are ByteLevel, Digits, Metaspace, Punctuation, Split, Sequence", st.Type)
@@ -114,16 +113,14 @@ func (s *spec) addSplit(st step) error {
 	case st.Pattern == nil || (st.Pattern.String == nil) == (st.Pattern.Regex == nil):
 		return s.errorf(field, "Split: the pattern is neither a String nor a Regex")
 	case st.Pattern.Regex != nil:
-		scans, err := scannersFor(*st.Pattern.Regex)
-		if err != nil {
-			return s.errorf(field, "Split: %v", err)
-		}
 		// A pattern that matches all text leaves nothing to remove.
 		total := strings.HasSuffix(*st.Pattern.Regex, `|\s+(?!\S)|\s+`) && !strings.HasPrefix(*st.Pattern.Regex, "[!")
 		if st.Behavior != "Isolated" && !(st.Behavior == "Removed" && st.Invert && total) {
 			return s.errorf(field, "Split: behavior %q is not supported for this pattern, only Isolated", st.Behavior)
 		}
-		s.stages = append(s.stages, scans...)
+		if err := s.addCut(*st.Pattern.Regex); err != nil {
+			return s.errorf(field, "Split: %v", err)
+		}
 	default:
 		text := *st.Pattern.String
 		if text == "" {
@@ -134,9 +131,21 @@ func (s *spec) addSplit(st step) error {
 		if !ok || st.Invert {
 			return s.errorf(field, "Split: behavior %q (invert %v) is not supported, only Isolated and MergedWithPrevious", st.Behavior, st.Invert)
 		}
-		s.stages = append(s.stages, scan)
+		s.addStage(scan)
 	}
 	return nil
+}
+
+// addCut adds the stage of a pattern.
+func (s *spec) addCut(pattern string) error {
+	cut, scans, err := findCut(pattern)
+	s.cuts, s.stages = append(s.cuts, cut), append(s.stages, scans...)
+	return err
+}
+
+// addStage adds a stage for which presets have no pattern.
+func (s *spec) addStage(scan scanner) {
+	s.cuts, s.stages = append(s.cuts, ""), append(s.stages, scan)
 }
 
 // literal cuts around a fixed text, which stays with what is before it where merged is set.

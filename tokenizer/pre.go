@@ -5,103 +5,175 @@ package tokenizer
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
 
 // A preset is what the name of a pre-tokenizer says about a model.
 type preset struct {
-	stages       []scanner
-	ignoreMerges bool // a word that is a token is that token, whatever the merges say
-	addBOS       bool // the default where the file has no add_bos_token
+	names        []string  // in GGUF files; conversion writes the first
+	cuts         []string  // the pattern of each stage, one of patterns; nil: tokenizer.json has no form of it
+	stages       []scanner // cut the text, each the words of the one before
+	ignoreMerges bool      // a word that is a token is that token, whatever the merges say
+	addBOS       bool      // the default where the file has no add_bos_token
 }
 
-var (
-	asGPT2      = preset{stages: []scanner{scanGPT2}}
-	asQwen2     = preset{stages: []scanner{scanQwen2}}
-	asLlama3    = preset{stages: []scanner{scanLlama3}}
-	asStarCoder = preset{stages: []scanner{singles(number), scanGPT2}}
-	asGPT4o     = preset{stages: []scanner{scanGPT4o}}
-	asDeepSeek3 = preset{stages: []scanner{groupsOf3, kanaHan.plus(false), scanDeepSeek3}}
-	asBailing   = asQwen2
-	allPunct    = oneOf(punct, "$+<=>^~|`") // Hugging Face's Punctuation
-	asBloom     = preset{stages: []scanner{scanBloom}}
-)
-
-var presets = func() map[string]preset {
-	m := map[string]preset{}
-	set := func(p preset, names ...string) {
-		for _, n := range names {
-			m[n] = p
+var presets = func() []preset {
+	list := []preset{
+		{cuts: []string{llama3Cut}, ignoreMerges: true, addBOS: true,
+			names: strings.Fields("llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano")},
+		{cuts: []string{jais2Cut}, names: strings.Fields("jais-2")},
+		{cuts: []string{llama3Cut}, names: strings.Fields("dbrx smaug-bpe glm4 chatglm-bpe")},
+		{cuts: []string{qwen2Cut}, names: strings.Fields("qwen2 deepseek-r1-qwen kormo f2llmv2 megrez stablelm2 hunyuan " +
+			"solar-open grok-2 bailingmoe bailingmoe2 llada-moe")},
+		{cuts: []string{qwen35Cut}, names: strings.Fields("qwen35")},
+		{cuts: []string{gpt2Cut}, names: strings.Fields("gpt-2 phi-2 jina-es jina-de gigachat jina-v2-es jina-v2-de a.x-4.0 " +
+			"mellum modern-bert mpt olmo jais trillion granite-docling exaone4")},
+		{cuts: []string{digitCut, gpt2Cut},
+			names: strings.Fields("smollm starcoder refact command-r codeshell exaone minerva-7b mellum2")},
+		{cuts: []string{punctuationCut, gpt2Cut, threeDigitsCut}, names: strings.Fields("falcon")},
+		{cuts: []string{`[\p{P}\$\+<=>\^~\|]+`, gpt2Cut, numberCut, threeDigitsCut}, names: strings.Fields("default")},
+		{cuts: []string{`[\r\n]`, `\s?[` + latinSet + `]+`, `\s?[` + asianPunctSet + `]+`, `\s+$`,
+			`[` + hanHangulSet + `]+`, numberCut},
+			names: strings.Fields("deepseek-llm")},
+		{cuts: []string{`[\r\n]`, `\s?\p{L}+`, `\s?\p{P}+`, `[` + hanHangulSet + `]+`, digitCut},
+			names: strings.Fields("deepseek-coder")},
+		{cuts: []string{`\p{N}{1,3}`, `[` + kanaHanSet + `]+`, deepSeek3Cut},
+			names: strings.Fields("deepseek-v3 hunyuan-dense joyai-llm")},
+		{stages: []scanner{leadingDigits, groupsOf3, asian.plus(false), scanDeepSeek3}, names: strings.Fields("afmoe")},
+		{cuts: []string{gpt4oCut}, names: strings.Fields("gpt-4o llama4 kanana2 talkie minimax-m2")},
+		{cuts: []string{thousandsPattern, gpt4oCut}, names: strings.Fields("tiny_aya cohere2moe")},
+		{cuts: []string{tekkenCut}, ignoreMerges: true, addBOS: true, names: strings.Fields("tekken")},
+		{cuts: []string{seedCoderCut}, names: strings.Fields("seed-coder")},
+		{cuts: []string{kimiCut}, names: strings.Fields("kimi-k2")},
+		{cuts: []string{`\p{N}{1,3}`, miniCPM5Cut}, ignoreMerges: true, names: strings.Fields("minicpm5")},
+		{cuts: []string{`[^\n]+|[\n]+`, qwen2Cut}, names: strings.Fields("laguna")},
+		{cuts: []string{exaoneMoECut}, names: strings.Fields("exaone-moe")},
+		{cuts: []string{bloomCut}, names: strings.Fields("bloom poro-chat gpt3-finnish")},
+		{cuts: []string{bloomCut, digitCut}, names: strings.Fields("viking")},
+	}
+	for i, p := range list {
+		for _, cut := range p.cuts {
+			_, scans, err := findCut(cut)
+			if err != nil {
+				panic(err)
+			}
+			list[i].stages = append(list[i].stages, scans...)
 		}
 	}
-	llama3 := asLlama3
-	llama3.ignoreMerges, llama3.addBOS = true, true
-	set(llama3, "llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano")
-	set(preset{stages: []scanner{scanJais2}}, "jais-2")
-	set(asLlama3, "dbrx", "smaug-bpe", "glm4", "chatglm-bpe")
-	set(asQwen2, "qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "stablelm2", "hunyuan", "solar-open", "grok-2")
-	set(preset{stages: []scanner{scanQwen35}}, "qwen35")
-	set(asGPT2, "gpt-2", "phi-2", "jina-es", "jina-de", "gigachat", "jina-v2-es", "jina-v2-de", "a.x-4.0", "mellum",
-		"modern-bert", "mpt", "olmo", "jais", "trillion", "granite-docling", "exaone4")
-	set(asStarCoder, "starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b", "mellum2")
-	set(preset{stages: []scanner{allPunct, scanGPT2, threeDigits}}, "falcon")
-	set(preset{stages: []scanner{oneOf(punct, "$+<=>^~|"), scanGPT2, runs(number), threeDigits}}, "default")
-	set(preset{stages: []scanner{singles(newline), latin.plus(true), asianPunct.plus(true), trailingSpace,
-		hanHangul.plus(false),
-		runs(number)}}, "deepseek-llm")
-	set(preset{stages: []scanner{singles(newline), spaced(letter), spaced(punct), hanHangul.plus(false), singles(number)}},
-		"deepseek-coder")
-	set(asDeepSeek3, "deepseek-v3", "hunyuan-dense", "joyai-llm")
-	set(preset{stages: []scanner{leadingDigits, groupsOf3, asian.plus(false), scanDeepSeek3}}, "afmoe")
-	set(asGPT4o, "gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2")
-	set(preset{stages: append(slices.Clone(thousands), scanGPT4o)}, "tiny_aya", "cohere2moe")
-	set(preset{stages: []scanner{scanTekken}, ignoreMerges: true, addBOS: true}, "tekken")
-	set(asBailing, "bailingmoe", "bailingmoe2", "llada-moe")
-	set(preset{stages: []scanner{scanSeedCoder}}, "seed-coder")
-	set(preset{stages: []scanner{scanKimi}}, "kimi-k2")
-	set(preset{stages: []scanner{groupsOf3, scanMiniCPM5}, ignoreMerges: true}, "minicpm5")
-	set(preset{stages: []scanner{lines, scanQwen2}}, "laguna")
-	set(preset{stages: []scanner{scanExaoneMoE}}, "exaone-moe")
-	set(asBloom, "bloom", "poro-chat", "gpt3-finnish")
-	set(preset{stages: []scanner{scanBloom, singles(number)}}, "viking")
-	return m
+	return list
 }()
 
 // presetFor finds the preset of a pre-tokenizer's name.
 func presetFor(name string) (preset, error) {
-	p, ok := presets[name]
-	if !ok {
-		return p, fmt.Errorf("pre-tokenizer %q is not known; known are %s", name,
-			strings.Join(slices.Sorted(maps.Keys(presets)), ", "))
+	var known []string
+	for _, p := range presets {
+		if slices.Contains(p.names, name) {
+			return p, nil
+		}
+		known = append(known, p.names...)
 	}
-	return p, nil
+	slices.Sort(known)
+	return preset{}, fmt.Errorf("pre-tokenizer %q is not known; known are %s", name, strings.Join(known, ", "))
 }
 
-// patterns are the regular expressions of Hugging Face Split pre-tokenizers, with the scanner that
-// does the same. A pattern that is not here is an error: a guess would give wrong ids silently.
+// preName returns GGUF's name of the pre-tokenizer of a byte-level tokenizer, and "" for others. A name with the other
+// ignoreMerges is better than none: for most vocabularies it makes no difference.
+func preName(t *Tokenizer) (string, error) {
+	if t.model != byteBPE {
+		return "", nil
+	}
+	name := ""
+	for _, p := range presets {
+		if p.cuts != nil && slices.Equal(p.cuts, t.cuts) && (name == "" || p.ignoreMerges == t.ignoreMerges) {
+			name = p.names[0]
+		}
+	}
+	if name == "" {
+		return "", fmt.Errorf("pre_tokenizer: the steps %q have no name in GGUF that grove knows", t.cuts)
+	}
+	return name, nil
+}
+
+// preSteps returns the steps of a tokenizer.json that cut text as the pre-tokenizer of a name does.
+func preSteps(name string) (steps []map[string]any, ignoreMerges bool, err error) {
+	type step = map[string]any
+	p, err := presetFor(name)
+	if err == nil && p.cuts == nil {
+		err = fmt.Errorf("pre-tokenizer %q has no form in tokenizer.json that grove knows", name)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	bytes := func(regex bool) step {
+		return step{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": regex}
+	}
+	last := len(p.cuts) - 1
+	for i, cut := range p.cuts {
+		switch {
+		case cut == digitCut || cut == numberCut:
+			steps = append(steps, step{"type": "Digits", "individual_digits": cut == digitCut})
+		case cut == punctuationCut:
+			steps = append(steps, step{"type": "Punctuation", "behavior": "Contiguous"})
+		case cut == gpt2Cut && i == last:
+			steps = append(steps, bytes(true))
+		default:
+			steps = append(steps, step{"type": "Split", "pattern": step{"Regex": cut}, "behavior": "Isolated", "invert": false})
+		}
+	}
+	if p.cuts[last] != gpt2Cut {
+		steps = append(steps, bytes(false))
+	}
+	return steps, p.ignoreMerges, nil
+}
+
+// The patterns that presets name: regular expressions of Hugging Face's Split steps, and ones that cut like its other
+// steps.
+const (
+	gpt2Cut        = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+` // ByteLevel
+	digitCut       = `\p{N}`                                                                      // Digits, one by one
+	numberCut      = `\p{N}+`                                                                     // Digits
+	punctuationCut = "[\\p{P}$+<=>^~|`]+"                                                         // Punctuation, Contiguous
+	threeDigitsCut = `[0-9][0-9][0-9]`
+
+	llama3Cut = contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}` + cl100kEnd
+	qwen2Cut  = contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}` + cl100kEnd
+	qwen35Cut = contractions + `|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*` + spaceEnd
+	jais2Cut  = contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|` +
+		`\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1}`
+	seedCoderCut = contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+` + spaceEnd
+	miniCPM5Cut  = contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+` + cl100kEnd
+	exaoneMoECut = contractions + `|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+`
+	deepSeek3Cut = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|" +
+		` ?[\p{P}\p{S}]+[\r\n]*` + spaceEnd
+	gpt4oCut  = o200kWord + afterWord + `|` + o200kCaps + afterWord + `|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*` + spaceEnd
+	tekkenCut = o200kWord + `|` + o200kCaps + `|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*` + spaceEnd
+	kimiCut   = `[\p{Han}]+|` + kimiWord + `|` + kimiCaps + `|\p{N}{1,3}` + cl100kEnd
+	bloomCut  = ` ?[^(\s|[.,!?…。，、।۔،])]+`
+
+	contractions = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`
+	cl100kEnd    = `| ?[^\s\p{L}\p{N}]+[\r\n]*` + spaceEnd
+	spaceEnd     = `|\s*[\r\n]+|\s+(?!\S)|\s+`
+	o200kWord    = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+`
+	o200kCaps    = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*`
+	kimiWord     = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+` + afterWord
+	kimiCaps     = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*` + afterWord
+	afterWord    = contractions + `?`
+)
+
+// patterns are the patterns that grove knows, with the scanner that cuts like each. Another one is an error: a guess
+// would give wrong ids silently.
 var patterns = map[string]scanner{
-	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`:                                                                scanGPT2,
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                       scanLlama3,
-	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`:                             scanLlama3,
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                            scanQwen2,
-	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`:                                  scanQwen2,
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                scanQwen35,
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`:                            scanSeedCoder,
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                           scanMiniCPM5,
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+`: scanExaoneMoE,
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|` +
-		`\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1}`: scanJais2,
-	o200kWord + afterWord + `|` + o200kCaps + afterWord +
-		`|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`: scanGPT4o,
-	o200kWord + `|` + o200kCaps + `|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                    scanTekken,
-	"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+": scanDeepSeek3,
-	`[\p{Han}]+|` + kimiWord + `|` + kimiCaps + `|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                  scanKimi,
-	`\p{N}`:                       singles(number),
-	`\p{N}+`:                      runs(number),
+	gpt2Cut: scanGPT2, llama3Cut: scanLlama3, qwen2Cut: scanQwen2, qwen35Cut: scanQwen35, jais2Cut: scanJais2,
+	seedCoderCut: scanSeedCoder, miniCPM5Cut: scanMiniCPM5, exaoneMoECut: scanExaoneMoE, deepSeek3Cut: scanDeepSeek3,
+	gpt4oCut: scanGPT4o, tekkenCut: scanTekken, kimiCut: scanKimi, bloomCut: scanBloom,
+
+	digitCut:                      singles(number),
+	numberCut:                     runs(number),
+	punctuationCut:                oneOf(punct, "$+<=>^~|`"), // Hugging Face's Punctuation
+	threeDigitsCut:                threeDigits,
+	`[\p{P}\$\+<=>\^~\|]+`:        oneOf(punct, "$+<=>^~|"),
 	`\p{N}{1,3}`:                  groupsOf3,
-	`[0-9][0-9][0-9]`:             threeDigits,
 	`[\r\n]`:                      singles(newline),
 	`\s?\p{L}+`:                   spaced(letter),
 	`\s?\p{P}+`:                   spaced(punct),
@@ -112,29 +184,29 @@ var patterns = map[string]scanner{
 	`[` + hanHangulSet + `]+`:     hanHangul.plus(false),
 	`[` + kanaHanSet + `]+`:       kanaHan.plus(false),
 	`[` + asianSet + `]+`:         asian.plus(false),
-	` ?[^(\s|.,!?…。，、।۔،)]+`:      scanBloom,
-	` ?[^(\s|[.,!?…。，、।۔،])]+`:    scanBloom,
 }
 
-const (
-	o200kWord = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+`
-	kimiWord  = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+` + afterWord
-	kimiCaps  = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*` + afterWord
-	afterWord = `(?i:'s|'t|'re|'ve|'m|'ll|'d)?`
-	o200kCaps = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*`
-)
+// spellings are other patterns that cut text as one of patterns does.
+var spellings = map[string]string{
+	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`: llama3Cut,
+	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`:      qwen2Cut,
+	` ?[^(\s|.,!?…。，、।۔،)]+`: bloomCut,
+}
 
-// scannersFor finds the scanners of a regular expression, one after another. Files write a line end in a class as the
-// escape \n or as the character itself: both name the same pattern.
-func scannersFor(pattern string) ([]scanner, error) {
-	p := strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(pattern)
-	if p == thousandsPattern {
-		return thousands, nil
+// findCut finds a pattern, and its scanners, one after another. Files write a line end in a class as the escape \n or
+// as the character itself: both name the same pattern.
+func findCut(pattern string) (cut string, scans []scanner, err error) {
+	cut = strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(pattern)
+	if same, ok := spellings[cut]; ok {
+		cut = same
 	}
-	if s := patterns[p]; s != nil {
-		return []scanner{s}, nil
+	if cut == thousandsPattern {
+		return cut, thousands, nil
 	}
-	return nil, fmt.Errorf("grove has no scanner for the split pattern %q", pattern)
+	if s := patterns[cut]; s != nil {
+		return cut, []scanner{s}, nil
+	}
+	return "", nil, fmt.Errorf("grove has no scanner for the split pattern %q", pattern)
 }
 
 // findSplitter returns what cuts text into words for the pre-tokenizer of a name: a function that gives

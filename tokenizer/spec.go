@@ -43,6 +43,7 @@ type spec struct {
 
 	model        model
 	stages       []scanner
+	cuts         []string // of a tokenizer.json: the pattern of each stage, "" if presets have none
 	normalize    []normalizer
 	escape       []normalizer
 	growth       float64 // how many times as long normalize can make a text
@@ -116,8 +117,8 @@ func build(s *spec) (*Tokenizer, error) {
 		s.types = slices.Repeat([]int32{tokenkind.Normal}, len(s.tokens))
 	}
 	t := &Tokenizer{
-		source: s.source, model: s.model, stages: s.stages, normalize: s.normalize, escape: s.escape, space: s.space,
-		ignoreMerges: s.ignoreMerges, fuseUnk: s.fuseUnk,
+		source: s.source, model: s.model, stages: s.stages, cuts: s.cuts,
+		normalize: s.normalize, escape: s.escape, space: s.space, ignoreMerges: s.ignoreMerges, fuseUnk: s.fuseUnk,
 		text: s.tokens, types: s.types,
 		bos: s.bos, eos: s.eos, unk: s.unk, pad: s.pad, prefix: s.prefix, suffix: s.suffix,
 		words: make(map[string]int32, len(s.tokens)), names: map[string]int32{},

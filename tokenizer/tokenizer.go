@@ -14,6 +14,7 @@ type Tokenizer struct {
 	model  model
 
 	stages       []scanner    // cut the text, each the words of the one before
+	cuts         []string     // the stages' patterns, where the file is a tokenizer.json
 	normalize    []normalizer // applied to the text between special tokens
 	escape       []normalizer // applied after that to the text between added tokens: spaces become ▁
 	ignoreMerges bool
@@ -58,6 +59,8 @@ func init() {
 		return tok.(*Tokenizer).Encode(text, EncodeOptions{ParseSpecial: true, shield: shield})
 	}
 	lower.FindSplitter = findSplitter
+	lower.PreTokenizerName = func(tok any) (string, error) { return preName(tok.(*Tokenizer)) }
+	lower.PreTokenizerSteps = preSteps
 }
 
 // VocabSize is the number of ids, 0 … VocabSize()−1. A model's embedding may have more rows, never fewer.

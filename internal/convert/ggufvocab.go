@@ -117,5 +117,5 @@ func checkTokens(set func(*gguf.Writer) error, tok *tokenizer.Tokenizer) error {
 		return err
 	}
 	kind, _ := gguf.Get[string](f, "tokenizer.ggml.model")
-	return sameTokens(tok, made, kind == "t5")
+	return sameTokens(tok, made, kind)
 }

@@ -20,7 +20,7 @@ type fields = map[string]any
 func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fields, err error) {
 	k := ggufkeys.Of(f)
 	kind := k.String("tokenizer.ggml.model")
-	pre := k.String("tokenizer.ggml.pre", "")
+	pre := k.String("tokenizer.ggml.pre", "default")
 	lines := k.Strings("tokenizer.ggml.merges", nil)
 	values := k.Floats("tokenizer.ggml.scores", nil)
 	front := k.Bool("tokenizer.ggml.add_space_prefix", true)
@@ -38,12 +38,16 @@ func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fi
 		"post_processor": postProcessor(tok), "model": model}
 	switch kind {
 	case "gpt2":
-		i := slices.IndexFunc(splittings, func(s splitting) bool { return slices.Contains(s.names, pre) })
-		if i < 0 {
-			return nil, nil, fmt.Errorf("%s: key \"tokenizer.ggml.pre\": %q has no form in tokenizer.json that grove knows", f.Path, pre)
+		steps, ignoreMerges, err := lower.PreTokenizerSteps(pre)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: key \"tokenizer.ggml.pre\": %w", f.Path, err)
 		}
-		model["ignore_merges"] = splittings[i].ignoreMerges
-		tokens["pre_tokenizer"], tokens["decoder"] = splittings[i].steps()
+		model["ignore_merges"] = ignoreMerges
+		tokens["pre_tokenizer"] = fields{"type": "Sequence", "pretokenizers": steps}
+		if len(steps) == 1 {
+			tokens["pre_tokenizer"] = steps[0]
+		}
+		tokens["decoder"] = steps[len(steps)-1]
 	case "llama":
 		model["fuse_unk"] = true
 		model["byte_fallback"] = true
@@ -68,23 +72,6 @@ func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fi
 		return nil, nil, fmt.Errorf("%s: key \"tokenizer.ggml.model\": %q has no form in tokenizer.json that grove knows", f.Path, kind)
 	}
 	return tokens, settingsOf(f, tok), nil
-}
-
-// steps returns the pre-tokenizer and the decoder.
-func (s *splitting) steps() (pre, decoder fields) {
-	decoder = fields{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": s.regex == ""}
-	var list []fields
-	if s.digits {
-		list = append(list, fields{"type": "Digits", "individual_digits": true})
-	}
-	if s.regex != "" {
-		list = append(list, fields{"type": "Split", "pattern": fields{"Regex": s.regex},
-			"behavior": "Isolated", "invert": false})
-	}
-	if list == nil {
-		return decoder, decoder
-	}
-	return fields{"type": "Sequence", "pretokenizers": append(list, decoder)}, decoder
 }
 
 // vocabulary returns the tokens, and those of them that are found in text before it is split. Readers

@@ -126,7 +126,7 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 		made, err := tokenizer.FromJSON(dir)
 		if err == nil {
 			kind, _ := gguf.Get[string](f, "tokenizer.ggml.model")
-			err = sameTokens(tok, made, kind == "t5")
+			err = sameTokens(tok, made, kind)
 		}
 		if err != nil {
 			return nil, err

@@ -15,46 +15,21 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// splitting is a way to split text into words that both formats can name.
-type splitting struct {
-	names        []string // in GGUF; the first is the one written
-	regex        string   // a Split step before ByteLevel; "" for ByteLevel's own pattern
-	digits       bool     // a Digits step comes first
-	ignoreMerges bool
-}
-
-const contractions = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`
-
-var splittings = []splitting{
-	{names: []string{"qwen2", "deepseek-r1-qwen"}, regex: contractions +
-		`|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
-	{names: []string{"llama-bpe", "llama3", "llama-v3"}, ignoreMerges: true,
-		regex: contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
-	{names: []string{"dbrx", "smaug-bpe"}, regex: contractions +
-		`|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
-	{names: []string{"qwen35"}, regex: contractions + `|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
-	{names: []string{"smollm", "starcoder", "refact", "command-r", "codeshell"}, digits: true},
-	{names: []string{"gpt-2", "olmo", "phi-2", "mpt", "jina-v2-es", "jina-v2-de"}},
-}
-
 // hfTokens is the data of tokenizer.json that package tokenizer does not provide.
 type hfTokens struct {
 	Normalizer   json.RawMessage `json:"normalizer"`
 	PreTokenizer *hfStep         `json:"pre_tokenizer"`
 	Model        struct {
-		Type         string
-		Vocab        json.RawMessage
-		IgnoreMerges bool              `json:"ignore_merges"`
-		Merges       []json.RawMessage `json:"merges"`
+		Type   string
+		Vocab  json.RawMessage
+		Merges []json.RawMessage `json:"merges"`
 	} `json:"model"`
 }
 
 type hfStep struct {
-	Type             string   `json:"type"`
-	Steps            []hfStep `json:"pretokenizers"`
-	UseRegex         *bool    `json:"use_regex"`
-	IndividualDigits bool     `json:"individual_digits"`
-	Pattern          struct{ Regex, String string }
+	Type    string   `json:"type"`
+	Steps   []hfStep `json:"pretokenizers"`
+	Pattern struct{ String string }
 }
 
 // setTokenizer sets the keys tokenizer.* from a Hugging Face folder; vocab is the embedding's rows. It returns notes.
@@ -76,7 +51,10 @@ func setTokenizer(w *gguf.Writer, dir string, tok *tokenizer.Tokenizer, vocab in
 	if strings.Contains(string(file.Normalizer), `"NFC"`) {
 		notes = append(notes, "GGUF has no place for the tokenizer's NFC normalisation: text with combining characters may be encoded otherwise")
 	}
-	pre, bytes, err := file.pre()
+	pre, err := lower.PreTokenizerName(tok)
+	if err == nil && pre == "" {
+		err = file.checkSteps()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -88,7 +66,7 @@ func setTokenizer(w *gguf.Writer, dir string, tok *tokenizer.Tokenizer, vocab in
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		notes = append(notes, more...)
-	case bytes:
+	case pre != "":
 		lines := make([]string, len(merges))
 		for i, m := range merges {
 			lines[i] = m[0] + " " + m[1]
@@ -137,11 +115,9 @@ func (f *hfTokens) merges() ([][2]string, error) {
 	return out, nil
 }
 
-// pre finds GGUF's name for the pre-tokenizer; bytes is false for SentencePiece's kind, which has none.
-func (f *hfTokens) pre() (name string, bytes bool, err error) {
-	var s splitting
-	s.ignoreMerges = f.Model.IgnoreMerges
-	steps := []hfStep{}
+// checkSteps refuses a pre-tokenizer of SentencePiece's kind that GGUF has no place for.
+func (f *hfTokens) checkSteps() error {
+	var steps []hfStep
 	if p := f.PreTokenizer; p != nil {
 		steps = append(steps, *p)
 		if p.Type == "Sequence" {
@@ -150,31 +126,17 @@ func (f *hfTokens) pre() (name string, bytes bool, err error) {
 	}
 	replaced, err := f.lastReplaced()
 	if err != nil {
-		return "", false, err
+		return err
 	}
 	for _, st := range steps {
 		switch {
 		case st.Type == "Split" && st.Pattern.String != "" && st.Pattern.String == replaced: // the text has none
-		case st.Type == "ByteLevel":
-			bytes = true
-		case st.Type == "Split" && st.Pattern.Regex != "" && s.regex == "":
-			s.regex = strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(st.Pattern.Regex)
-		case st.Type == "Digits" && st.IndividualDigits:
-			s.digits = true
 		case st.Type == "Metaspace" || st.Type == "WhitespaceSplit" && f.Model.Type == "Unigram":
 		default:
-			return "", false, fmt.Errorf("pre_tokenizer: step %s has no counterpart in GGUF that grove knows", st.Type)
+			return fmt.Errorf("pre_tokenizer: step %s has no counterpart in GGUF that grove knows", st.Type)
 		}
 	}
-	if !bytes {
-		return "", false, nil
-	}
-	for _, known := range splittings {
-		if known.regex == s.regex && known.digits == s.digits && known.ignoreMerges == s.ignoreMerges {
-			return known.names[0], true, nil
-		}
-	}
-	return "", true, fmt.Errorf("pre_tokenizer: the pattern %q has no name in GGUF that grove knows", s.regex)
+	return nil
 }
 
 // tokenTexts lists the tokens as in GGUF, padded with unused ones to the embedding's size.
@@ -222,12 +184,18 @@ var probes = []string{
 	"😀👩‍👩‍👧 ½ ² Ⅳ ٣", "a\nb\n\n\nc   d\t\te", "<s> <|endoftext|> <unk> [INST]", "\u2581 ▁▁x", "", "...!?--==>>",
 }
 
-// sameTokens checks that two tokenizers agree, on text in normal form C. Tokenizers of Unigram
+// sameTokens checks that two tokenizers of one of GGUF's kinds agree, on text in normal form C. Tokenizers of Unigram
 // models need not agree on text that begins with ▁.
-func sameTokens(a, b *tokenizer.Tokenizer, unigram bool) error {
-	texts := probes
+func sameTokens(a, b *tokenizer.Tokenizer, kind string) error {
+	texts, unigram := probes, kind == "t5"
 	if unigram { // some add a space only before the first text
 		texts = append(slices.Clip(probes), "x"+a.Text(a.EOS())+"x")
+	}
+	if kind == "gpt2" { // a word that is a token may be that token whatever merges say
+		texts = slices.Clip(probes)
+		for id := range int32(a.VocabSize()) {
+			texts = append(texts, a.Piece(id))
+		}
 	}
 	for _, text := range texts {
 		text = norm.NFC.String(text)

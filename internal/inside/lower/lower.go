@@ -29,6 +29,14 @@ var EncodeShielded func(tok any, text, shield string) []int32
 // in several stages have none.
 var FindSplitter func(pre string) (func(string) int, error)
 
+// PreTokenizerName returns GGUF's name for the way in which a byte-level tokenizer of a tokenizer.json splits text into
+// words, and "" for other tokenizers.
+var PreTokenizerName func(tok any) (string, error)
+
+// PreTokenizerSteps returns the steps of a tokenizer.json that split text like GGUF's pre-tokenizer with a name,
+// the last of which writes bytes in GPT-2's letters, and the field ignore_merges of its model.
+var PreTokenizerSteps func(name string) (steps []map[string]any, ignoreMerges bool, err error)
+
 // AppendHighNoise appends the tokens of a vocabulary with the highest noise at a position. The
 // expected number is n. See sample.Noise.
 var AppendHighNoise func(dst []int32, seed uint64, position, vocab, n int) []int32
