@@ -5,6 +5,7 @@ package tokenizer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,10 +19,16 @@ import (
 	"github.com/grovellm/grove/internal/files/infile"
 )
 
-// files are the contents of a Hugging Face folder's files. Only Tokenizer must be there.
+// files are the contents of a Hugging Face folder's files. Only Tokenizer must be there, or one that it is made of.
 type files struct {
 	Name          string // of the folder, for messages
+	Source        string // the file with the tokenizer; empty: tokenizer.json
 	Tokenizer     []byte
+	Tekken        []byte
+	Tiktoken      []byte
+	SentencePiece []byte
+	Template      string // the chat template of the tokenizer's kind, where no file has one
+	BOS, EOS      string // of the tokenizer's kind, where no file names others
 	Config        []byte
 	SpecialTokens []byte
 	Model         []byte
@@ -34,7 +41,8 @@ type files struct {
 // contents are where files keeps each file of the folder.
 func (f *files) contents() map[string]*[]byte {
 	return map[string]*[]byte{
-		"tokenizer.json": &f.Tokenizer, "tokenizer_config.json": &f.Config, "special_tokens_map.json": &f.SpecialTokens,
+		"tokenizer.json": &f.Tokenizer, "tekken.json": &f.Tekken, "tiktoken.model": &f.Tiktoken,
+		"tokenizer.model": &f.SentencePiece, "tokenizer_config.json": &f.Config, "special_tokens_map.json": &f.SpecialTokens,
 		"config.json": &f.Model, "generation_config.json": &f.Generation, "chat_template.jinja": &f.ChatTemplate,
 		"chat_template.json": &f.Processor,
 	}
@@ -43,25 +51,37 @@ func (f *files) contents() map[string]*[]byte {
 // maxJSON bounds the files read; the largest tokenizers in use are under 40 MB.
 const maxJSON = 256 << 20
 
-// FromJSON reads a tokenizer.json, or the folder that holds it, with the related files in that folder.
+// FromJSON reads a tokenizer.json, or the folder that holds it, with the related files in that folder. A folder may
+// have Mistral's tekken.json, tiktoken.model or SentencePiece's tokenizer.model instead.
 func FromJSON(path string) (*Tokenizer, error) {
+	f, err := readFiles(path)
+	if err != nil {
+		return nil, err
+	}
+	return parse(*f)
+}
+
+// readFiles reads the files that FromJSON names.
+func readFiles(path string) (*files, error) {
 	dir := path
 	if st, err := os.Stat(path); err != nil {
 		return nil, err
 	} else if !st.IsDir() {
 		dir = filepath.Dir(path)
 	} else {
-		path = filepath.Join(path, "tokenizer.json")
+		path = filepath.Join(path, cmp.Or(vocabFile(path), vocabFiles[0]))
 	}
-	f := files{Name: dir}
+	f := &files{Name: dir}
 	contents := f.contents()
 	for _, name := range slices.Sorted(maps.Keys(contents)) {
 		at, to := filepath.Join(dir, name), contents[name]
-		if to == &f.Tokenizer {
+		if to == &f.Tokenizer && !slices.Contains(vocabFiles[1:], filepath.Base(path)) {
 			at = path
+		} else if slices.Contains(vocabFiles, name) && at != path {
+			continue
 		}
 		b, err := infile.ReadFile(at, maxJSON)
-		if errors.Is(err, fs.ErrNotExist) && to != &f.Tokenizer {
+		if errors.Is(err, fs.ErrNotExist) && at != path {
 			continue
 		}
 		if len(b) == 0 && err == nil && strings.HasSuffix(name, ".json") {
@@ -85,12 +105,12 @@ func FromJSON(path string) (*Tokenizer, error) {
 		}
 		f.Named = append(f.Named, template{name, string(text)})
 	}
-	return parse(f)
+	return f, nil
 }
 
 // Parse makes the tokenizer that a Hugging Face folder's files describe: their contents by name, "tokenizer.json"
-// and its related files, such as "tokenizer_config.json" and "chat_template.jinja". Errors show dir as the
-// folder's path.
+// or a file that FromJSON takes instead, and related files, such as "tokenizer_config.json" and "chat_template.jinja".
+// Errors show dir as the folder's path.
 func Parse(dir string, contents map[string][]byte) (*Tokenizer, error) {
 	f := files{Name: dir}
 	for name, to := range f.contents() {
@@ -101,8 +121,13 @@ func Parse(dir string, contents map[string][]byte) (*Tokenizer, error) {
 
 func parse(f files) (*Tokenizer, error) {
 	f.Model = infile.PlainJSON(f.Model)
+	if f.Tokenizer == nil {
+		if err := f.makeJSON(); err != nil {
+			return nil, err
+		}
+	}
 	s := &spec{
-		source: filepath.Join(f.Name, "tokenizer.json"), exactTypes: true,
+		source: filepath.Join(f.Name, cmp.Or(f.Source, vocabFiles[0])), exactTypes: true,
 		bos: none, eos: none, unk: none, pad: none,
 	}
 	s.keys = func(field string) string {
@@ -238,10 +263,11 @@ func (s *spec) readConfig(f files) error {
 		to   *int32
 		from []*tokenText
 		ids  []int64
+		kind string
 	}{
-		{&s.bos, []*tokenText{config.BOS, special.BOS}, model.BOS},
-		{&s.eos, []*tokenText{config.EOS, special.EOS}, model.EOS},
-		{&s.pad, []*tokenText{config.PAD, special.PAD}, nil},
+		{&s.bos, []*tokenText{config.BOS, special.BOS}, model.BOS, f.BOS},
+		{&s.eos, []*tokenText{config.EOS, special.EOS}, model.EOS, f.EOS},
+		{&s.pad, []*tokenText{config.PAD, special.PAD}, nil, ""},
 	} {
 		for _, text := range tok.from {
 			if text == nil || *text == "" || *tok.to != none {
@@ -258,6 +284,9 @@ func (s *spec) readConfig(f files) error {
 		if *tok.to == none && len(tok.ids) > 0 && tok.ids[0] >= 0 && tok.ids[0] < int64(len(s.tokens)) {
 			*tok.to = int32(tok.ids[0])
 		}
+		if id, ok := ids[tok.kind]; ok && *tok.to == none && tok.kind != "" {
+			*tok.to = id
+		}
 	}
 	for _, id := range append(model.EOS, generation.EOS...) {
 		if id < 0 || id >= int64(len(s.tokens)) {
@@ -270,7 +299,11 @@ func (s *spec) readConfig(f files) error {
 	if text := string(config.ChatTemplate); text == "" || text == "null" {
 		config.ChatTemplate = processor.ChatTemplate
 	}
-	return s.readTemplates(f, config.ChatTemplate)
+	err := s.readTemplates(f, config.ChatTemplate)
+	if len(s.templates) == 0 && f.Template != "" {
+		s.templates = []template{{"default", f.Template}}
+	}
+	return err
 }
 
 // overrideEnds applies add_bos_token and add_eos_token. Where the post-processor says nothing of a

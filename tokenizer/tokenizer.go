@@ -61,6 +61,19 @@ func init() {
 	lower.FindSplitter = findSplitter
 	lower.PreTokenizerName = func(tok any) (string, error) { return preName(tok.(*Tokenizer)) }
 	lower.PreTokenizerSteps = preSteps
+	lower.PieceSteps = pieceSteps
+	lower.MergesByScore = mergesByScore
+	lower.TokenizerFile = vocabFile
+	lower.TokenizerJSON = func(dir string) ([]byte, error) {
+		f, err := readFiles(dir)
+		if err == nil && f.Tokenizer == nil {
+			err = f.makeJSON()
+		}
+		if err != nil {
+			return nil, err
+		}
+		return f.Tokenizer, nil
+	}
 }
 
 // VocabSize is the number of ids, 0 … VocabSize()−1. A model's embedding may have more rows, never fewer.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -18,6 +17,7 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/internal/hub/catalog"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/model"
 )
 
@@ -171,8 +171,8 @@ func checkFolder(c *hub.Client, dir string) error {
 	_, err := model.ReadFolder(dir)
 	if errors.Is(err, model.ErrHead) {
 		_, err = headfile.ReadFolder(dir)
-	} else if _, missing := os.Stat(filepath.Join(dir, "tokenizer.json")); err == nil && missing != nil {
-		c.Note("there is no tokenizer.json: without it a model reads and writes token ids only, and text from a GGUF file; a draft head needs none")
+	} else if err == nil && lower.TokenizerFile(dir) == "" {
+		c.Note("there is no tokenizer.json: without a tokenizer a model reads and writes token ids only, and text from a GGUF file; a draft head needs none")
 	}
 	return err
 }

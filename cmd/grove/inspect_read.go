@@ -21,6 +21,7 @@ import (
 	"github.com/grovellm/grove/internal/files/torch"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/model"
 )
 
@@ -198,8 +199,8 @@ func readFolder(path string, tensors, full bool) (*contents, error) {
 	head := heads.Is(registry.Head{Name: path})
 	if head {
 		c.noteHead(path) // its tokens are its target's
-	} else if _, err := os.Stat(filepath.Join(path, "tokenizer.json")); err != nil {
-		c.note("no tokenizer.json: the model reads and writes token ids only")
+	} else if lower.TokenizerFile(path) == "" {
+		c.note("no tokenizer: the model reads and writes token ids only")
 	}
 	c.addSafetensors(f, tensors, full)
 	if !head {

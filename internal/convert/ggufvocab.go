@@ -3,12 +3,12 @@ package convert
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -40,11 +40,11 @@ func (v *tokenSource) add(w *gguf.Writer, target string) (notes []string, err er
 		}
 		dir = target
 	}
-	if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); errors.Is(err, fs.ErrNotExist) {
+	if lower.TokenizerFile(dir) == "" {
 		if v.fits != nil {
 			return []string{"without the target's tokenizer (--target FILE) llama.cpp does not load the file"}, nil
 		}
-		return []string{"the folder has no tokenizer.json: the GGUF file will have no tokenizer"}, nil
+		return []string{"the folder has no tokenizer: the GGUF file will have none"}, nil
 	}
 	tok, err := tokenizer.FromJSON(dir)
 	if err != nil {

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -51,19 +50,12 @@ func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fi
 	case "llama":
 		model["fuse_unk"] = true
 		model["byte_fallback"] = true
-		model["merges"] = mergesOf(tok, values)
+		model["merges"] = joinPairs(lower.MergesByScore(tok, values))
 		if id := lower.SpecialsOf(tok).UNK; id >= 0 {
 			model["unk_token"] = tok.Text(id)
 		}
-		spaces := fields{"type": "Replace", "pattern": fields{"String": " "}, "content": "▁"}
-		decode := []fields{{"type": "Replace", "pattern": fields{"String": "▁"}, "content": " "},
-			{"type": "ByteFallback"}, {"type": "Fuse"}}
-		tokens["normalizer"] = spaces
-		if front {
-			tokens["normalizer"] = fields{"type": "Sequence", "normalizers": []fields{{"type": "Prepend", "prepend": "▁"}, spaces}}
-			decode = append(decode, fields{"type": "Strip", "content": " ", "start": 1, "stop": 0})
-		}
-		tokens["pre_tokenizer"], tokens["decoder"] = nil, fields{"type": "Sequence", "decoders": decode}
+		tokens["pre_tokenizer"] = nil
+		maps.Copy(tokens, lower.PieceSteps(front))
 	case "t5":
 		if err := unigramFields(f, tok, tokens); err != nil {
 			return nil, nil, err
@@ -96,38 +88,11 @@ func vocabulary(tok *tokenizer.Tokenizer) (vocab map[string]int32, added []field
 	return vocab, added, nil
 }
 
-// mergesOf lists every pair of pieces that makes a piece, by the piece's score, highest first. SentencePiece merges
-// whichever neighbours make the piece with the best score; a list of merges in that order has the same effect.
-func mergesOf(tok *tokenizer.Tokenizer, scores []float32) []string {
-	ids := map[string]int32{}
-	normal := func(id int32) bool { return lower.TokenKind(tok, id) == tokenkind.Normal && int(id) < len(scores) }
-	for id := range int32(tok.VocabSize()) {
-		if normal(id) {
-			ids[tok.Text(id)] = id
-		}
-	}
-	type merge struct{ made, left, right int32 }
-	var ms []merge
-	for made := range int32(tok.VocabSize()) {
-		if !normal(made) {
-			continue
-		}
-		text := tok.Text(made)
-		for cut := range text {
-			left, ok1 := ids[text[:cut]]
-			right, ok2 := ids[text[cut:]]
-			if cut > 0 && ok1 && ok2 {
-				ms = append(ms, merge{made, left, right})
-			}
-		}
-	}
-	slices.SortFunc(ms, func(a, b merge) int {
-		return cmp.Or(cmp.Compare(scores[b.made], scores[a.made]), cmp.Compare(a.made, b.made), cmp.Compare(a.left, b.left),
-			cmp.Compare(a.right, b.right))
-	})
-	lines := make([]string, len(ms))
-	for i, m := range ms {
-		lines[i] = tok.Text(m.left) + " " + tok.Text(m.right)
+// joinPairs writes merges as older readers want them too, in one text each.
+func joinPairs(merges [][2]string) []string {
+	lines := make([]string, len(merges))
+	for i, m := range merges {
+		lines[i] = m[0] + " " + m[1]
 	}
 	return lines
 }

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/atomicfile"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tokenizer"
 	"pgregory.net/rapid"
 )
@@ -128,6 +130,34 @@ func TestWordsThatMergesDoNotMake(t *testing.T) {
 		}, tok)
 		if (err == nil) != c.taken {
 			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// The tokenizers of folders without a tokenizer.json convert as others do.
+func TestOtherVocabularyFiles(t *testing.T) {
+	var golden struct {
+		Tekken        struct{ File json.RawMessage }
+		Tiktoken      struct{ File string }
+		SentencePiece struct{ File []byte }
+	}
+	readGolden(t, "../../tokenizer/testdata/makejson.json", &golden)
+	for name, c := range map[string]struct {
+		contents    []byte
+		config, pre string
+	}{"tekken.json": {golden.Tekken.File, "{}", "tekken"},
+		"tiktoken.model":  {[]byte(golden.Tiktoken.File), `{"tokenizer_class": "TikTokenTokenizer"}`, "kimi-k2"},
+		"tokenizer.model": {golden.SentencePiece.File, `{"bos_token": "<s>"}`, "default"}} {
+		dir := t.TempDir()
+		testfile.Write(t, filepath.Join(dir, name), c.contents)
+		testfile.Write(t, filepath.Join(dir, "tokenizer_config.json"), []byte(c.config))
+		source := &tokenSource{dir: dir, vocab: 1000}
+		f := writeTokenizer(t, func(w *gguf.Writer) error {
+			_, err := source.add(w, "")
+			return err
+		})
+		if pre, _ := gguf.Get[string](f, "tokenizer.ggml.pre"); pre != c.pre {
+			t.Errorf("%s: the pre-tokenizer is %q in GGUF: want %q", name, pre, c.pre)
 		}
 	}
 }

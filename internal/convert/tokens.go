@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/files/infile"
 	"github.com/grovellm/grove/internal/files/tokenkind"
 	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/tokenizer"
@@ -34,11 +33,11 @@ type hfStep struct {
 
 // setTokenizer sets the keys tokenizer.* from a Hugging Face folder; vocab is the embedding's rows. It returns notes.
 func setTokenizer(w *gguf.Writer, dir string, tok *tokenizer.Tokenizer, vocab int) ([]string, error) {
-	path := filepath.Join(dir, "tokenizer.json")
-	b, err := infile.ReadFile(path, 256<<20)
+	b, err := lower.TokenizerJSON(dir)
 	if err != nil {
 		return nil, err
 	}
+	path := filepath.Join(dir, lower.TokenizerFile(dir))
 	var file hfTokens
 	if err := json.Unmarshal(b, &file); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -67,13 +66,9 @@ func setTokenizer(w *gguf.Writer, dir string, tok *tokenizer.Tokenizer, vocab in
 		}
 		notes = append(notes, more...)
 	case pre != "":
-		lines := make([]string, len(merges))
-		for i, m := range merges {
-			lines[i] = m[0] + " " + m[1]
-		}
 		w.Set("tokenizer.ggml.model", "gpt2")
 		w.Set("tokenizer.ggml.pre", pre)
-		w.Set("tokenizer.ggml.merges", lines)
+		w.Set("tokenizer.ggml.merges", joinPairs(merges))
 	default:
 		w.Set("tokenizer.ggml.model", "llama")
 		w.Set("tokenizer.ggml.pre", "default")

@@ -132,7 +132,11 @@ func folder(files []File, has map[string]File) []Model {
 		{folderType, "medusa_lm_head", ".safetensors"}, {torchType, "medusa_lm_head", ".pt"},
 	} {
 		m := Model{Path: ".", Type: kind.typ}
-		for _, name := range append(folderFiles, kind.name+kind.end+".index.json") {
+		names := append(slices.Clone(folderFiles), kind.name+kind.end+".index.json")
+		if _, ok := has["tokenizer.json"]; !ok {
+			names = append(names, "tekken.json", "tiktoken.model", "tokenizer.model")
+		}
+		for _, name := range names {
 			if f, ok := has[name]; ok {
 				m.Files = append(m.Files, f)
 			}

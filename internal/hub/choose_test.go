@@ -190,3 +190,13 @@ func TestFromEnv(t *testing.T) {
 		})
 	}
 }
+
+// Other files with a tokenizer are fetched where there is no tokenizer.json.
+func TestChooseTokenizer(t *testing.T) {
+	const others = "config.json model.safetensors tekken.json tokenizer.model tiktoken.model"
+	for files, want := range map[string]int{others: 5, others + " tokenizer.json": 3} {
+		if m, err := Choose(filesOf(files), ""); err != nil || len(m.Files) != want {
+			t.Errorf("of %s: %v, %v, want %d files", files, m.Files, err, want)
+		}
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/grovellm/grove/internal/files/infile"
 	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -231,7 +231,7 @@ func (s *hfSource) splitHeads(t tensor.Tensor) (tensor.Tensor, error) {
 }
 
 func (s *hfSource) tokenizer() (*tokenizer.Tokenizer, error) {
-	if _, err := os.Stat(filepath.Join(s.dir, "tokenizer.json")); errors.Is(err, fs.ErrNotExist) {
+	if lower.TokenizerFile(s.dir) == "" {
 		return nil, nil
 	}
 	return tokenizer.FromJSON(s.dir)

@@ -67,7 +67,8 @@ func Open(path string) (*File, error) {
 
 // otherNames are the other files of a folder that a model is read from.
 var otherNames = []string{
-	"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+	"config.json", "generation_config.json", "tokenizer.json", "tekken.json", "tiktoken.model", "tokenizer.model",
+	"tokenizer_config.json",
 	"special_tokens_map.json", "chat_template.jinja", "chat_template.json", singleName + indexEnd, torchName + indexEnd,
 }
 

@@ -37,6 +37,20 @@ var PreTokenizerName func(tok any) (string, error)
 // the last of which writes bytes in GPT-2's letters, and the field ignore_merges of its model.
 var PreTokenizerSteps func(name string) (steps []map[string]any, ignoreMerges bool, err error)
 
+// PieceSteps returns the fields normalizer and decoder of a tokenizer.json for a BPE of SentencePiece's kind, which
+// puts a space in front of a text or not.
+var PieceSteps func(front bool) map[string]any
+
+// MergesByScore lists every pair of pieces that makes a piece, by the piece's score, highest first. SentencePiece
+// merges whichever neighbours make the piece with the best score; a list of merges in that order has the same effect.
+var MergesByScore func(tok any, scores []float32) [][2]string
+
+// TokenizerFile returns the name of the file that a folder's tokenizer is read from, or "" if the folder has none.
+var TokenizerFile func(dir string) string
+
+// TokenizerJSON returns a folder's tokenizer.json, or the one that is made of the file in its place.
+var TokenizerJSON func(dir string) ([]byte, error)
+
 // AppendHighNoise appends the tokens of a vocabulary with the highest noise at a position. The
 // expected number is n. See sample.Noise.
 var AppendHighNoise func(dst []int32, seed uint64, position, vocab, n int) []int32
