@@ -9,6 +9,10 @@ const (
 	// asianSet is Trinity's. llama.cpp has U+8C48 in place of U+F900, which is normalised to it.
 	asianSet = "\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u3040-\u309f\u30a0-\u30ff\uff65-\uff9f\u2f00-\u2fdf" +
 		"\u0e40-\u0e7f\u0e80-\u0eff\u1780-\u17ff\u1000-\u109f\uaa60-\uaa7f\ua9e0-\ua9ff\uac00-\ud7af\u1100-\u11ff"
+	// These are Youtu's: Korean, punctuation, and Bopomofo.
+	koreanSet   = "\uac00-\ud7a3\u3131-\u318e"
+	widePunct   = "\uff01\u2026\u201c\u201d\u2018\u2019\u2014\uff1a\uff1b\uff0c\u3001-\u303f\ufe30-\ufe4f"
+	bopomofoSet = "\u3105-\u312f"
 	// latinSet is the letters with case of the Latin, Greek, Cyrillic and related scripts.
 	latinSet = "A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af" +
 		"\u0370-\u0373\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03f5" +
@@ -30,4 +34,5 @@ var (
 	hanHangul  = newCharset(hanHangulSet)
 	kanaHan    = newCharset(kanaHanSet)
 	asian      = newCharset(asianSet)
+	youtuSets  = []*charset{newCharset(koreanSet), newCharset(widePunct), newCharset(bopomofoSet), kanaHan}
 )

@@ -42,6 +42,7 @@ var presets = func() []preset {
 			names: strings.Fields("deepseek-v3 hunyuan-dense joyai-llm")},
 		{stages: []scanner{leadingDigits, groupsOf3, asian.plus(false), scanDeepSeek3}, names: strings.Fields("afmoe")},
 		{cuts: []string{gpt4oCut}, names: strings.Fields("gpt-4o llama4 kanana2 talkie minimax-m2")},
+		{cuts: []string{youtuCut, youtuWordCut}, ignoreMerges: true, names: strings.Fields("youtu")},
 		{cuts: []string{thousandsPattern, gpt4oCut}, names: strings.Fields("tiny_aya cohere2moe")},
 		{cuts: []string{tekkenCut}, ignoreMerges: true, addBOS: true, names: strings.Fields("tekken")},
 		{cuts: []string{seedCoderCut}, names: strings.Fields("seed-coder")},
@@ -146,10 +147,12 @@ const (
 	exaoneMoECut = contractions + `|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+`
 	deepSeek3Cut = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|" +
 		` ?[\p{P}\p{S}]+[\r\n]*` + spaceEnd
-	gpt4oCut  = o200kWord + afterWord + `|` + o200kCaps + afterWord + `|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*` + spaceEnd
-	tekkenCut = o200kWord + `|` + o200kCaps + `|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*` + spaceEnd
-	kimiCut   = `[\p{Han}]+|` + kimiWord + `|` + kimiCaps + `|\p{N}{1,3}` + cl100kEnd
-	bloomCut  = ` ?[^(\s|[.,!?…。，、।۔،])]+`
+	gpt4oCut     = o200kWord + afterWord + `|` + o200kCaps + afterWord + `|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*` + spaceEnd
+	tekkenCut    = o200kWord + `|` + o200kCaps + `|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*` + spaceEnd
+	kimiCut      = `[\p{Han}]+|` + kimiWord + `|` + kimiCaps + `|\p{N}{1,3}` + cl100kEnd
+	youtuCut     = `[` + koreanSet + `]+|[` + widePunct + `]+|[` + bopomofoSet + `]+|[` + kanaHanSet + `]+`
+	youtuWordCut = o200kWord + afterWord + `|` + o200kCaps + afterWord + `|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*` + spaceEnd
+	bloomCut     = ` ?[^(\s|[.,!?…。，、।۔،])]+`
 
 	contractions = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`
 	cl100kEnd    = `| ?[^\s\p{L}\p{N}]+[\r\n]*` + spaceEnd
@@ -167,6 +170,7 @@ var patterns = map[string]scanner{
 	gpt2Cut: scanGPT2, llama3Cut: scanLlama3, qwen2Cut: scanQwen2, qwen35Cut: scanQwen35, jais2Cut: scanJais2,
 	seedCoderCut: scanSeedCoder, miniCPM5Cut: scanMiniCPM5, exaoneMoECut: scanExaoneMoE, deepSeek3Cut: scanDeepSeek3,
 	gpt4oCut: scanGPT4o, tekkenCut: scanTekken, kimiCut: scanKimi, bloomCut: scanBloom,
+	youtuCut: scanYoutu, youtuWordCut: o200k(1, true, "\r\n/", 0),
 
 	digitCut:                      singles(number),
 	numberCut:                     runs(number),

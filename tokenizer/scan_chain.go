@@ -335,6 +335,16 @@ func (c *charset) plus(spaced bool) scanner {
 	})
 }
 
+// scanYoutu is Youtu's first cut: characters of one of its sets.
+var scanYoutu = matches(func(s string) int {
+	for _, set := range youtuSets {
+		if end := set.run(s, 0); end > 0 {
+			return end
+		}
+	}
+	return 0
+})
+
 // bloomStop ends the words of Bloom and its relatives: ` ?[^(\s|.,!?…。，、।۔،)]+`
 var bloomStop = newCharset("(|.,!?…。，、।۔،)")
 

@@ -12,7 +12,7 @@ import (
 // alphabet has the characters between which the patterns distinguish: one or more of every class.
 var alphabet = []string{
 	"a", "s", "T", "r", "e", "E", "v", "l", "L", "m", "d", "Z", "é", "É", "ſ", "ǅ", "ʰ", "あ", "中", "가", "ก", "𐐀", "µ", "K",
-	"⺀", "〇", "々", "\u302a",
+	"⺀", "〇", "々", "\u302a", "한", "ㄱ", "ㄅ", "”",
 	"\u0301", "\u0903", "\u20dd",
 	"0", "7", "3", "²", "Ⅷ", "٣", "½",
 	" ", "\t", "\n", "\r", "\v", "\u0085", "\u00a0", "\u2028", "\u3000",

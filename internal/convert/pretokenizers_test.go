@@ -27,7 +27,7 @@ var preTokenizers = []string{
 	"smollm starcoder refact command-r codeshell exaone minerva-7b mellum2",
 	"deepseek-v3 hunyuan-dense joyai-llm", "gpt-4o llama4 kanana2 talkie minimax-m2", "tiny_aya cohere2moe",
 	"bloom poro-chat gpt3-finnish", "jais-2", "qwen35", "falcon", "default", "deepseek-llm", "deepseek-coder", "tekken",
-	"seed-coder", "kimi-k2", "minicpm5", "laguna", "exaone-moe", "viking",
+	"seed-coder", "kimi-k2", "minicpm5", "laguna", "exaone-moe", "viking", "youtu",
 }
 
 // A byte-level tokenizer keeps its way of splitting text from GGUF to a folder and back, whatever its name.

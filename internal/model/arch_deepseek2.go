@@ -49,6 +49,38 @@ var glm4lite = func() architecture {
 	return a
 }()
 
+// youtu is Youtu-LLM: latent attention and no experts, in GGUF files under the same name.
+var youtu = func() architecture {
+	a := deepseek2
+	a.modelType, a.class = "youtu", "YoutuForCausalLM"
+	a.fields, a.experts = "", ""
+	a.ahead, a.implied = nil, nil
+	a.keys = rmsAnd(latentOnlyKeys + " leading_dense_block_count expert_feed_forward_length expert_shared_count")
+	a.defaults = hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, Tied: true, LatentRank: 512, QueryRank: 1536, PlainDim: 128,
+		RotatedDim: 64, ValueDim: 128}
+	a.layer = slices.Concat(latentAttention, []part{ffnGate, ffnUp, ffnDown})
+	a.readKeys = func(k *keys, c *Config) {
+		c.readLatentOnly(k)
+		for _, key := range []struct {
+			name string
+			want int
+		}{{"leading_dense_block_count", c.Layers}, {"expert_feed_forward_length", c.FFN}, {"expert_shared_count", 0}} {
+			if n := k.int(key.name, key.want); n != key.want {
+				k.refuse(key.name, fmt.Sprintf("is %d, but there are no experts: want %d", n, key.want))
+			}
+		}
+	}
+	a.writeKeys = func(c *Config, set func(string, any)) {
+		c.writeLatentOnly(set) // llama.cpp wants these keys of all models with this name
+		set("leading_dense_block_count", uint32(c.Layers))
+		set("expert_feed_forward_length", uint32(c.FFN))
+		set("expert_shared_count", uint32(0))
+	}
+	a.readFields = func(h *hfConfig, c *Config) error { return h.readLatentPlain(c) }
+	a.writeFields = func(c *Config, m map[string]any) error { return c.writeLatent(m) }
+	return a
+}()
+
 const deepseek3Type, deepseek3Class = "deepseek_v3", "DeepseekV3ForCausalLM"
 
 // The values of scoring_func, and those of topk_method: the best experts, or the best with a bias,
@@ -58,7 +90,9 @@ const (
 	greedy, noAuxiliary = "greedy", "noaux_tc"
 )
 
-var latentKeys = rmsAnd(groupedKeys + ` attention.kv_lora_rank attention.q_lora_rank attention.key_length_mla attention.value_length_mla`)
+var latentKeys = rmsAnd(groupedKeys + " " + latentOnlyKeys)
+
+const latentOnlyKeys = `attention.kv_lora_rank attention.q_lora_rank attention.key_length_mla attention.value_length_mla`
 
 func withQueryRank(c *Config, layer int) bool { return c.Latent.QueryRank > 0 && c.attends(layer) }
 
@@ -89,16 +123,22 @@ func (c *Config) impliedLatent() {
 }
 
 func (c *Config) readLatentKeys(k *keys) {
-	if !k.has("attention.key_length_mla") {
-		k.refuse("attention.key_length_mla", "is missing, and the file holds attn_kv_b, as early files do: convert the model again")
-		return
-	}
 	flash := c.Rule.Sigmoid
 	c.Rule.Sigmoid = false
 	if flash && !k.has("expert_gating_func") {
 		c.Rule.Sigmoid = true
 	}
 	c.readGrouped(k)
+	c.readLatentOnly(k)
+	c.refuseGroups(func(groups int) { k.refuse("expert_group_count", fmt.Sprintf("is %d, with a softmax", groups)) })
+}
+
+// readLatentOnly reads the keys of latent attention.
+func (c *Config) readLatentOnly(k *keys) {
+	if !k.has("attention.key_length_mla") {
+		k.refuse("attention.key_length_mla", "is missing, and the file holds attn_kv_b, as early files do: convert the model again")
+		return
+	}
 	c.Latent = LatentConfig{Rank: k.int("attention.kv_lora_rank"), QueryRank: k.int("attention.q_lora_rank", 0),
 		PlainDim: k.int("attention.key_length_mla") - c.Rope.Dims, ValueDim: k.int("attention.value_length_mla")}
 	if c.HeadDim != c.Latent.Rank+c.Rope.Dims {
@@ -120,7 +160,6 @@ func (c *Config) readLatentKeys(k *keys) {
 			k.refuse("rope.scaling.yarn_log_multiplier", "is missing, with yarn")
 		}
 	}
-	c.refuseGroups(func(groups int) { k.refuse("expert_group_count", fmt.Sprintf("is %d, with a softmax", groups)) })
 }
 
 // refuseGroups calls tell if groups of experts are chosen by a softmax: DeepSeek-V2 ranks groups by
@@ -132,8 +171,13 @@ func (c *Config) refuseGroups(tell func(groups int)) {
 }
 
 func (c *Config) writeLatentKeys(set func(string, any)) {
-	l := &c.Latent
 	c.writeGrouped(set)
+	c.writeLatentOnly(set)
+}
+
+// writeLatentOnly writes what readLatentOnly reads.
+func (c *Config) writeLatentOnly(set func(string, any)) {
+	l := &c.Latent
 	set("attention.head_count_kv", uint32(1))
 	set("attention.kv_lora_rank", uint32(l.Rank))
 	if l.QueryRank > 0 {
@@ -167,7 +211,8 @@ func (h *hfConfig) readLatent(c *Config) error {
 	return nil
 }
 
-func readLatentFields(h *hfConfig, c *Config) error {
+// readLatentPlain is readLatent for models whose scaling of positions keeps the lengths of queries and keys.
+func (h *hfConfig) readLatentPlain(c *Config) error {
 	if err := h.readLatent(c); err != nil {
 		return err
 	}
@@ -177,6 +222,13 @@ func readLatentFields(h *hfConfig, c *Config) error {
 		}
 		y.Plain = true
 		c.Rope.Attn = 0
+	}
+	return nil
+}
+
+func readLatentFields(h *hfConfig, c *Config) error {
+	if err := h.readLatentPlain(c); err != nil {
+		return err
 	}
 	c.Rule.Sigmoid = h.arch().defaults.ScoringFunc == sigmoid
 	c.Rule.All = !c.Rule.Sigmoid

@@ -133,7 +133,7 @@ func init() { // not an initialiser, since some look themselves up
 		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker, &dots1, &exaoneMoE, &hyV3, &maincoder, &pangu,
 		&llama4, &step35, &commandR, &cohere2, &arcee, &jais2, &mimo2, &starcoder2, &phi2, &nemotron,
 		&deepseek, &deepseek2, &deepseek3, &glm4lite, &kimiLinear, &bitnet, &bitnetSiLU,
-		&minicpm, &minicpm3, &apertus, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
+		&youtu, &minicpm, &minicpm3, &apertus, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
 	}
 	for _, a := range architectures {
 		a.prefix = cmp.Or(a.prefix, layersPrefix)

@@ -163,6 +163,10 @@ var unusual = map[string]expectations{
 		tensors:    topTensors + "blk.0.attn_q.bias " + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
 		own:        "mlp.gate.weight",
 	},
+	"youtu": {
+		structural: "leading_dense_block_count", obeyedKeys: "attention.key_length_mla attention.value_length_mla",
+		tensors: topTensors + "blk.0.attn_q.bias " + outputBias + mlpBiases,
+	},
 	"kimi-linear": {
 		obeyedKeys: groupKeys + "expert_shared_count leading_dense_block_count attention.key_length_mla attention.value_length_mla",
 		inertKeys:  usual.inertKeys + " rope.freq_base rope.scale_linear rope.scaling.factor rope.scaling.attn_factor",

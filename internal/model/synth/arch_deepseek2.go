@@ -46,6 +46,10 @@ var deepseek2 = family{
 				c.Rule.Groups = 4
 				c.Rule.Chosen = 2
 			}},
+		{Name: "tiny-youtu", Hidden: 192, Layers: 4, Heads: 5, KVHeads: 1, HeadDim: 80, NormEps: 1e-6, RopeBase: 1.6e6,
+			RopeDims: 16, Tied: true, Tune: func(c *model.Config) {
+				c.SetLatent(model.LatentConfig{Rank: 64, QueryRank: 96, PlainDim: 32, ValueDim: 64})
+			}},
 	},
 	small: []Shape{{HeadDim: 56, RopeDims: 24, Tied: true, Tune: func(c *model.Config) {
 		c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24})
@@ -54,8 +58,20 @@ var deepseek2 = family{
 		c.Rule.All, c.Rule.Sigmoid = false, true
 		c.Rule.Groups = 3
 		c.Rule.Chosen = 2
+	}}, {Name: "youtu", HeadDim: 56, RopeDims: 24, Tied: true, Tune: func(c *model.Config) {
+		c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24})
 	}}},
-	random: drawLatent,
+	random: func(d *drawing) {
+		if d.IntN(3) > 0 {
+			drawLatent(d)
+			return
+		}
+		l := drawRanks(d)
+		d.tune(func(c *model.Config) {
+			c.SetLatent(l)
+			c.HeadNorms = false
+		})
+	},
 }
 
 var mistral4 = family{

@@ -225,6 +225,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-cohere2":                "26157ee57e20164a",
 		"tiny-arcee":                  "3244c1295e84a945",
 		"tiny-deepseek2":              "378c5212b6c00b14",
+		"tiny-youtu":                  "f170e3370f8f4c98",
 		"tiny-glm4lite":               "34512bb217036632",
 		"tiny-lfm2moe":                "68fbaef6622b9390",
 		"tiny-qwen35moe":              "c3489c199ffaf8eb",
