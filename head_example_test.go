@@ -35,25 +35,20 @@ import (
 // logits of it.
 type offsets struct {
 	headfile.GGUFOnly
-	model.Config // the target's numbers; the head has no layers of that kind
-	Taps         []int
-	TargetLayers int
-	Ahead        int // matrices
+	headfile.Base     // with the target's numbers; the head has no layers of that kind
+	Ahead         int // matrices
 }
 
 var offsetsKind = headfile.Kind{
-	Name: "offsets head", Drafters: []string{"offsets"}, Archs: []string{"offsets"}, Examples: []string{"offsets"},
-	New: func() headfile.Shape { return new(offsets) },
+	Name: "offsets head", Drafters: []string{"offsets"}, Archs: []string{"offsets"}, Whole: []string{"offsets"},
+	Examples: []string{"offsets"}, New: func() headfile.Shape { return new(offsets) },
 }
 
 func init() { headfile.Register(&offsetsKind) }
 
-func (*offsets) Kind() *headfile.Kind { return &offsetsKind }
-func (*offsets) FileArch() string     { return "offsets" }
-func (c *offsets) Common() headfile.Common {
-	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers}
-}
-func (c *offsets) Keys(k *headfile.Keys) { k.Int(".ahead", &c.Ahead); k.Taps(c.Common()) }
+func (*offsets) Kind() *headfile.Kind    { return &offsetsKind }
+func (*offsets) FileArch() string        { return "offsets" }
+func (c *offsets) Keys(k *headfile.Keys) { k.Int(".ahead", &c.Ahead); k.Taps(&c.Base) }
 func (c *offsets) Validate() error {
 	if c.Ahead < 1 || c.Ahead > 16 {
 		return fmt.Errorf("%d tokens ahead: want 1 to 16", c.Ahead)
@@ -181,7 +176,9 @@ func init() {
 
 // trainOffsets writes a head that has learned from a text what its tokens are 2 places and more after each.
 func trainOffsets(ctx context.Context, m *model.Model, text []int32, ahead, steps int, path string) error {
-	c := offsets{Config: m.Config, Taps: []int{m.Config.Layers}, TargetLayers: m.Config.Layers, Ahead: ahead}
+	c := offsets{Ahead: ahead}
+	c.Config, c.Taps = m.Config, []int{m.Config.Layers}
+	c.TargetLayers = m.Config.Layers
 	c.Arch, c.Layers = "llama", 1
 	params := autograd.NewParams(gemm.F32)
 	h, err := newOffsetsHead(c, train.Trained{Params: params}, &m.Network)

@@ -159,8 +159,8 @@ func (r *HeadCostReport) time(ctx context.Context, m *model.Model, h headfile.Pu
 func writeHead(path string, h headfile.Published, target *model.Config, typ tensor.Type) error {
 	s := h.Shape
 	c := s.Common()
-	*c.Taps = s.DefaultTaps(target.Layers)
-	*c.TargetLayers = target.Layers
+	c.Taps = s.DefaultTaps(target.Layers)
+	c.TargetLayers = target.Layers
 	w := &synthetic.Weights{Type: typ, Seed: 1, Repeat: true}
 	if c.Output() < target.Vocab {
 		w.Extra = []string{"output.weight"}

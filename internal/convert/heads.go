@@ -76,7 +76,7 @@ func (x *head) toGGUF(ctx context.Context, dir, path string, o Options, err erro
 	defer x.Close()
 	w := new(gguf.Writer)
 	c := x.Shape.Common()
-	v := &tokenSource{dir: dir, vocab: c.Layers.Vocab, fits: x.fits}
+	v := &tokenSource{dir: dir, vocab: c.Vocab, fits: x.fits}
 	if notes, err = v.add(w, o.Target); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (x *head) toGGUF(ctx context.Context, dir, path string, o Options, err erro
 	if main == Keep {
 		main = x.main()
 	}
-	if *c.Taps == nil {
+	if c.Taps == nil {
 		return nil, fmt.Errorf("%s: the folder does not say which layers its head taps: say whose they are (--target FILE)", dir)
 	}
 	list, err := headfile.GGUF(x.Shape, x.Weights, x.Tokens)
@@ -92,7 +92,7 @@ func (x *head) toGGUF(ctx context.Context, dir, path string, o Options, err erro
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	headfile.SetGGUF(w, x.Shape, modelName(dir), main)
-	if err := headfile.SetFactors(w, c.Layers); err != nil {
+	if err := headfile.SetFactors(w, x.Shape); err != nil {
 		return nil, err
 	}
 	count := &counter{tell: o.Progress}

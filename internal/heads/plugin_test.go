@@ -22,22 +22,17 @@ import (
 
 // toy is a kind of head that grove does not have: a projection of taps, and a layer.
 type toy struct {
-	model.Config
-	Taps         []int
-	TargetLayers int
-	Speed        int // only its files know it
+	headfile.Base
+	Speed int // only its files know it
 }
 
-var toyKind = headfile.Kind{Name: "toy head", Archs: []string{"toy"}, New: func() headfile.Shape {
+var toyKind = headfile.Kind{Name: "toy head", Archs: []string{"toy"}, Whole: []string{"toy"}, New: func() headfile.Shape {
 	return new(toy)
 }, Pairs: true}
 
 func init() { headfile.Register(&toyKind) }
 
-func (*toy) Kind() *headfile.Kind { return &toyKind }
-func (c *toy) Common() headfile.Common {
-	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers}
-}
+func (*toy) Kind() *headfile.Kind                 { return &toyKind }
 func (c *toy) Validate() error                    { return headfile.CheckTaps(c.Taps, c.TargetLayers) }
 func (*toy) DefaultTaps(layers int) []int         { return headfile.DefaultTaps(layers) }
 func (*toy) FileArch() string                     { return "toy" }
@@ -58,7 +53,7 @@ func (c *toy) Parts() headfile.Parts {
 
 func (c *toy) Keys(k *headfile.Keys) {
 	k.Int(".speed", &c.Speed)
-	k.Taps(c.Common())
+	k.Taps(&c.Base)
 }
 
 func (c *toy) ReadFolder(f *headfile.File) (string, error) {
@@ -74,7 +69,7 @@ func (c *toy) ReadFolder(f *headfile.File) (string, error) {
 	if err == nil && more.Speed == 0 {
 		err = toyKind.Refuse("there is no toy_speed")
 	}
-	*c = toy{base, more.Taps, more.TargetLayers, more.Speed}
+	*c = toy{headfile.Base{Config: base, Taps: more.Taps, TargetLayers: more.TargetLayers}, more.Speed}
 	return "", err
 }
 

@@ -106,14 +106,14 @@ type Layering struct {
 	Rope                                 *model.RopeConfig `json:"-"` // of the head that it starts from; nil: only RopeBase
 }
 
-// Config returns the configuration of a model with these layers, of Qwen3's kind, on the target's
+// Base returns the base of the shape of a head with these layers, of Qwen3's kind, on the target's
 // hidden states and vocabulary.
-func (s Layering) Config(target *model.Config) model.Config {
-	return model.Config{
+func (s Layering) Base(target *model.Config, taps []int) headfile.Base {
+	return headfile.Base{Taps: taps, TargetLayers: target.Layers, Config: model.Config{
 		Arch: arch, Vocab: target.Vocab, Hidden: target.Hidden, Context: target.Context, NormEps: target.NormEps,
 		Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, FFN: s.FFN,
 		Rope: *cmp.Or(s.Rope, &model.RopeConfig{Base: s.RopeBase, Dims: s.HeadDim, Scale: 1}),
-	}
+	}}
 }
 
 // check refuses layers that cannot be exported.
@@ -281,9 +281,7 @@ func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v fl
 // if it has none of its own. The Q8_0 file is only for grove, which takes these rows and the
 // vocabulary from the target.
 func (l *Heads) Export(dir, name string, text *Corpus) error {
-	if id := l.shape.Common().TargetWeights; id != nil {
-		*id = l.Job.Target.WeightsID()
-	}
+	l.shape.Common().TargetWeights = l.Job.Target.WeightsID()
 	weights, err := headfile.Tensors(l.over.Params.All())
 	if err != nil {
 		return err

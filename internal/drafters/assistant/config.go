@@ -36,20 +36,13 @@ const arch = "gemma4-assistant"
 // target is the architecture of the targets.
 const target = "gemma4"
 
-// Config is the shape of an assistant. The model.Config describes its layers, and Hidden is their
-// width.
+// Config is the shape of an assistant. Hidden is the width of its layers. It taps the
+// target's last layer.
 type Config struct {
-	model.Config
-	Backbone int // width of the target
+	headfile.Base
 
 	Centroids int // clusters of tokens, all of the same size; 0: rows have logits of all tokens
 	Chosen    int // clusters whose tokens have logits
-
-	Taps          []int  // the target's last layer
-	TargetLayers  int    // of the target that it was made for; 0: unknown
-	TargetWeights string // model.Network.WeightsID of that target; empty: unknown
-
-	TextWeights []float32 // of the modifier +text, fitted for it; nil: it learns from scratch
 }
 
 // most limits the widths in a file.
@@ -60,8 +53,8 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Arch != target || !c.Borrows:
 		return fmt.Errorf("layers of architecture %q with keys and values of their own: want gemma4 layers without any", c.Arch)
-	case c.Backbone < 1 || c.Backbone > most:
-		return fmt.Errorf("width of the target is %d: want 1 to %d", c.Backbone, most)
+	case c.TargetHidden < 1 || c.TargetHidden > most:
+		return fmt.Errorf("width of the target is %d: want 1 to %d", c.TargetHidden, most)
 	case c.Centroids < 0 || c.Centroids > 0 && (c.Vocab%c.Centroids != 0 || c.Chosen < 1 || c.Chosen > c.Centroids):
 		return fmt.Errorf("%d of %d clusters of %d tokens: want clusters of one size, and 1 of them or more", c.Chosen, c.Centroids, c.Vocab)
 	case len(c.Taps) != 1:
@@ -115,5 +108,5 @@ func (c *Config) DrawFor(rng *rand.Rand, of *model.Config, unit int) {
 	context := c.Context
 	c.Config = of.Borrowing(2+rng.IntN(3), width, c.FFN)
 	c.Context = context
-	c.Backbone = of.Hidden
+	c.TargetHidden = of.Hidden
 }

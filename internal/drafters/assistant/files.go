@@ -13,7 +13,7 @@ import (
 )
 
 var kind = headfile.Kind{
-	Name: "Gemma 4 assistant", Drafters: []string{arch}, Archs: []string{arch}, Target: target,
+	Name: "Gemma 4 assistant", Drafters: []string{arch}, Archs: []string{arch}, Whole: []string{arch}, Target: target,
 	New:       func() headfile.Shape { return new(Config) },
 	Published: published,
 	Examples: []string{
@@ -29,7 +29,7 @@ func published(t *model.Config) []headfile.Published {
 	if t.Arch != target {
 		return nil
 	}
-	all := Config{Config: t.Borrowing(4, 256, 2048), Backbone: t.Hidden}
+	all := Config{Base: headfile.Base{Config: t.Borrowing(4, 256, 2048), TargetHidden: t.Hidden}}
 	size := 128
 	for t.Vocab%size != 0 {
 		size /= 2
@@ -47,12 +47,6 @@ func published(t *model.Config) []headfile.Published {
 // Kind returns the kind of assistants.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Common points to the fields that heads of all kinds have.
-func (c *Config) Common() headfile.Common {
-	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights,
-		TextWeights: &c.TextWeights, TargetHidden: c.Backbone}
-}
-
 // Open loads an assistant for a target. It is loaded once for all drafters of the target.
 func Open(h registry.Head, of registry.Target) (*Network, error) {
 	build := func(c Config, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
@@ -69,7 +63,7 @@ func (*Config) FileArch() string { return arch }
 func (c *Config) Keys(k *headfile.Keys) {
 	layers := c.Layers
 	k.Int(".nextn_predict_layers", &layers, 0)
-	k.Int(".embedding_length_out", &c.Backbone)
+	k.Int(".embedding_length_out", &c.TargetHidden)
 	k.Int(model.TargetLayersKey, &c.TargetLayers, 0)
 	k.Int(".masked_embedding.centroids", &c.Centroids, 0)
 	k.Int(".masked_embedding.chosen", &c.Chosen, 0)
@@ -77,7 +71,7 @@ func (c *Config) Keys(k *headfile.Keys) {
 
 // Foreign says why llama.cpp does not run the head.
 func (c *Config) Foreign() string {
-	if c.Backbone == c.Hidden {
+	if c.TargetHidden == c.Hidden {
 		return "llama.cpp wants an assistant that is not as wide as its target"
 	}
 	return ""
@@ -110,7 +104,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	if err != nil {
 		return "", err
 	}
-	c.Backbone, c.TargetLayers = f.Backbone, f.TargetLayers
+	c.TargetHidden, c.TargetLayers = f.Backbone, f.TargetLayers
 	if f.Ordered {
 		c.Centroids, c.Chosen = f.Centroids, f.Chosen
 	}

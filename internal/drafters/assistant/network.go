@@ -47,8 +47,8 @@ func (n *Network) tensors() headfile.Parts {
 	c := &n.Config
 	list := headfile.Parts{
 		headfile.Linear("token_embd", &n.Head, c.Vocab, c.Hidden, false),
-		headfile.Linear(preName, &n.Pre, c.Hidden, 2*c.Backbone, false),
-		headfile.Linear(postName, &n.Post, c.Backbone, c.Hidden, false),
+		headfile.Linear(preName, &n.Pre, c.Hidden, 2*c.TargetHidden, false),
+		headfile.Linear(postName, &n.Post, c.TargetHidden, c.Hidden, false),
 		headfile.Norm("output_norm", &n.Norm, c.Hidden),
 	}
 	if c.Centroids > 0 {
@@ -65,10 +65,10 @@ type Buffers struct {
 }
 
 // Run computes rows of a forest of readers of the target's caches (nn.Forest.AddReaders) from their tokens
-// and their states s (rows × Backbone). It leaves y (rows × Hidden) in x, as it is before the last norm.
+// and their states s (rows × TargetHidden). It leaves y (rows × Hidden) in x, as it is before the last norm.
 func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, s, x nn.Mat, m *Buffers) {
 	m.block.Fit(n.Blocks)
-	embed := e.Mat(&m.embed, len(tokens), n.Backbone)
+	embed := e.Mat(&m.embed, len(tokens), n.TargetHidden)
 	e.Embed(n.Embed, tokens, embed)
 	e.Linear(nn.Source{X: embed, With: s}, nn.Proj{Linear: &n.Pre, Dst: x})
 	for i := range n.Blocks {

@@ -52,7 +52,7 @@ func (r *rows) Reads(c any, tokens int) bool {
 func (r *rows) Prepare(laid []grow.Rows) {
 	n := r.n
 	r.Begin(laid)
-	roots := r.tap.Mat(len(laid), n.Backbone)
+	roots := r.tap.Mat(len(laid), n.TargetHidden)
 	count := 0
 	for i := range laid {
 		l := &laid[i]
@@ -67,15 +67,15 @@ func (r *rows) Prepare(laid []grow.Rows) {
 		}
 		r.Forest.AddReaders(l.Cache.(*nn.Cache), l.Tree.Len()-from)
 		if from < l.Known {
-			copy(roots.Row(count), l.Text.Taps[(l.Known-1)*n.Backbone:])
+			copy(roots.Row(count), l.Text.Taps[(l.Known-1)*n.TargetHidden:])
 			count++
 		}
 	}
-	normed := r.normed.Mat(count, n.Backbone)
+	normed := r.normed.Mat(count, n.TargetHidden)
 	if count > 0 {
 		r.Exec.Normalise(&n.TargetNorm, roots.Slice(0, count), normed)
 	}
-	r.s = r.sBuf.Mat(len(r.Tokens), n.Backbone)
+	r.s = r.sBuf.Mat(len(r.Tokens), n.TargetHidden)
 	r.x = r.xBuf.Mat(len(r.Tokens), n.Hidden)
 	r.Inputs(normed, r.s)
 }
@@ -88,7 +88,7 @@ func (r *rows) Run(ctx context.Context) error {
 	if err := r.Start(ctx); err != nil || len(r.Tokens) == 0 {
 		return err
 	}
-	next := r.States(r.n.Backbone)
+	next := r.States(r.n.TargetHidden)
 	r.Exec.Hold()
 	r.n.Run(r.Exec, &r.Forest, r.Tokens, r.s, r.x, &r.bufs)
 	r.n.Next(r.Exec, r.x, next)

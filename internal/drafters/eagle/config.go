@@ -9,20 +9,14 @@ import (
 )
 
 // Config is the shape of an EAGLE head, as in the code of its authors (SafeAILab/EAGLE): one
-// decoder layer over the embedding of a token and the feature of the place before it. In the
-// model.Config, Arch is "llama" or "qwen3" (with norms of queries and keys), and Vocab and Hidden
-// are the target's. Layers is 1, or more if ordinary layers follow the first.
+// decoder layer over the embedding of a token and the feature of the place before it, which is made
+// from the taps: EAGLE-2 has only the last layer's. Tap i is what llama.cpp and vLLM call the input of
+// layer i. Arch is "llama" or "qwen3" (with norms of queries and keys). Layers is 1, or more if ordinary
+// layers follow the first. DraftVocab is Vocab if the head has none.
 type Config struct {
-	model.Config
+	headfile.Base
 
 	Version int // 3; 2: EAGLE-1 and EAGLE-2, whose feature is the target's last hidden state; or Native
-
-	// Taps are the target's layers that the feature is made from, in order: 0 is the embedding, i the
-	// output of block i, which llama.cpp and vLLM call the input of layer i. EAGLE-2 has only the
-	// last.
-	Taps []int
-
-	DraftVocab int // tokens of the head's own output; Vocab if it has none
 
 	// StateFirst is for Native: fc reads the feature before the embedding, and the feature is the
 	// target's last hidden state before its last norm, as in MiMo's models. Otherwise the embedding
@@ -37,11 +31,6 @@ type Config struct {
 	NormBeforeFC       bool // the joined taps are normalised
 	FCNorm             bool // each tap is normalised
 	NormOutput         bool // the feature of the next row is the normalised state
-
-	TargetLayers  int    // of the target the head was made for; 0: not known
-	TargetWeights string // model.Network.WeightsID of that target; empty: not known
-
-	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
 }
 
 // Native is the Version of a layer that was trained with a model to predict one more token (MiMo,

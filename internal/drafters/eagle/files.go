@@ -37,9 +37,9 @@ func init() { headfile.Register(&kind) }
 
 // published: see headfile.Kind.
 func published(t *model.Config) []headfile.Published {
-	three := Config{Config: headfile.PublishedLayers(t, "llama", 1), Version: 3,
-		DraftVocab: min(headfile.DraftVocab, t.Vocab)}
-	two := Config{Config: three.Config, Version: 2, DraftVocab: t.Vocab}
+	three := Config{Base: headfile.Base{Config: headfile.PublishedLayers(t, "llama", 1),
+		DraftVocab: min(headfile.DraftVocab, t.Vocab)}, Version: 3}
+	two := Config{Base: headfile.Base{Config: three.Config, DraftVocab: t.Vocab}, Version: 2}
 	return []headfile.Published{
 		{Drafter: "eagle3", About: "a layer, 32,000 tokens", Shape: &three},
 		{Drafter: "eagle2", About: "a layer", Shape: &two},
@@ -48,13 +48,6 @@ func published(t *model.Config) []headfile.Published {
 
 // Kind returns the kind of EAGLE heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
-
-// Common points at the fields that heads of all kinds have.
-func (c *Config) Common() headfile.Common {
-	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers,
-		TargetWeights: &c.TargetWeights, DraftVocab: &c.DraftVocab,
-		TextWeights: &c.TextWeights}
-}
 
 // Open loads a head for a target, whose tensors it uses where it has none of its own. A head is
 // loaded once for all drafters of a target.
@@ -79,7 +72,7 @@ func (c *Config) Keys(k *headfile.Keys) {
 			c.Version = 2
 		}
 	}
-	k.Taps(c.Common())
+	k.Taps(&c.Base)
 	target := c.Hidden
 	k.Int(".target_hidden_size", &target, c.Hidden)
 	if target != c.Hidden {
@@ -191,7 +184,8 @@ func (c *Config) ReadFolderAs(x *headfile.File, types ...string) (layout string,
 	if f.Speculators != "" && !slices.Contains(types, f.Speculators) {
 		return "", kind.Refuse("speculators_model_type is %q: want %s", f.Speculators, strings.Join(types, " or "))
 	}
-	*c = Config{Config: base, Version: version, DraftVocab: base.Vocab, TargetLayers: f.TargetLayers}
+	*c = Config{Base: headfile.Base{Config: base, DraftVocab: base.Vocab, TargetLayers: f.TargetLayers},
+		Version: version}
 	if f.DraftVocab != nil {
 		c.DraftVocab = *f.DraftVocab
 	}

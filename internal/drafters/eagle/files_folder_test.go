@@ -137,7 +137,8 @@ func TestPublishedFolders(t *testing.T) {
 		c.NormEps = 1e-6
 		c.Context = 4096
 	})
-	normed := eagle.Config{Config: long, Version: 3, Taps: []int{2, 6, 9}, DraftVocab: 6, NormBeforeResidual: true}
+	normed := eagle.Config{Base: headfile.Base{Config: long, Taps: []int{2, 6, 9}, DraftVocab: 6},
+		Version: 3, NormBeforeResidual: true}
 	for name, c := range map[string]struct {
 		config, first string
 		change        map[string]any
@@ -145,18 +146,18 @@ func TestPublishedFolders(t *testing.T) {
 		want          eagle.Config
 	}{
 		"authors": {authors, "midlayer.", nil, sixTokens,
-			eagle.Config{Config: four, Version: 3, Taps: []int{2, 6, 9}, DraftVocab: 6}},
-		"trained": {trained, "midlayer.", nil, nil, eagle.Config{Config: qwen, Version: 3, Taps: []int{2, 6, 9},
-			DraftVocab: 20}},
+			eagle.Config{Base: headfile.Base{Config: four, Taps: []int{2, 6, 9}, DraftVocab: 6}, Version: 3}},
+		"trained": {trained, "midlayer.", nil, nil, eagle.Config{Base: headfile.Base{Config: qwen, Taps: []int{2, 6, 9},
+			DraftVocab: 20}, Version: 3}},
 		"vllm": {vllm, "layers.0.", nil, sixTokens, normed},
 		"vllm unsaid": {vllm, "layers.0.", map[string]any{"norm_before_residual": nil,
 			"eagle_aux_hidden_state_layer_ids": nil}, sixTokens, normed},
 		"second": {second, "layers.0.", nil, nil,
-			eagle.Config{Config: layer(func(c *model.Config) { c.KVHeads = 2 }), Version: 2, Taps: []int{12},
-				DraftVocab: 20}},
+			eagle.Config{Base: headfile.Base{Config: layer(func(c *model.Config) { c.KVHeads = 2 }), Taps: []int{12},
+				DraftVocab: 20}, Version: 2}},
 		"second, shallow": {second, "layers.0.", map[string]any{"num_target_layers": 2}, nil,
-			eagle.Config{Config: layer(func(c *model.Config) { c.KVHeads = 2 }), Version: 2, Taps: []int{2},
-				DraftVocab: 20, TargetLayers: 2}},
+			eagle.Config{Base: headfile.Base{Config: layer(func(c *model.Config) { c.KVHeads = 2 }), Taps: []int{2},
+				DraftVocab: 20, TargetLayers: 2}, Version: 2}},
 	} {
 		dir := folder(t, c.config, c.change, tensorsOf(c.first, &c.want), c.tokens, 20)
 		target.Layers = cmp.Or(c.want.TargetLayers, 12)
@@ -177,7 +178,7 @@ func TestPublishedFolders(t *testing.T) {
 }
 
 func TestRefusedFolders(t *testing.T) {
-	base := eagle.Config{Config: layer(func(c *model.Config) {}), Version: 3, DraftVocab: 6}
+	base := eagle.Config{Base: headfile.Base{Config: layer(func(c *model.Config) {}), DraftVocab: 6}, Version: 3}
 	good := tensorsOf("layers.0.", &base)
 	with := func(name string, shape ...int) map[string][]int {
 		list := maps.Clone(good)
@@ -290,7 +291,7 @@ func TestNames(t *testing.T) {
 // Whatever config.json says, reading it ends in an error that names the folder, or in a shape that
 // matches its tensors.
 func FuzzConfig(f *testing.F) {
-	base := eagle.Config{Config: layer(func(c *model.Config) {}), Version: 3, DraftVocab: 6}
+	base := eagle.Config{Base: headfile.Base{Config: layer(func(c *model.Config) {}), DraftVocab: 6}, Version: 3}
 	dir := folder(f, vllm, nil, tensorsOf("layers.0.", &base), sixTokens, 20)
 	f.Add([]byte(vllm))
 	f.Add([]byte(strings.ReplaceAll(vllm, `"hidden_size": 8`, `"hidden_size": 1000000`)))
@@ -312,7 +313,7 @@ func FuzzConfig(f *testing.F) {
 
 // Empty lists of tapped layers leave the taps to the target's depth, as missing lists do.
 func TestEmptyTaps(t *testing.T) {
-	base := eagle.Config{Config: layer(func(c *model.Config) {}), Version: 3, DraftVocab: 6}
+	base := eagle.Config{Base: headfile.Base{Config: layer(func(c *model.Config) {}), DraftVocab: 6}, Version: 3}
 	target := model.Config{Hidden: 8, Vocab: 20, Layers: 12}
 	for name, c := range map[string]struct {
 		config, first string

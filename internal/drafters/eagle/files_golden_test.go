@@ -30,7 +30,8 @@ import (
 // goldenConfig is the shape of a head that llama.cpp runs, with or without a draft vocabulary and
 // the normalised residual.
 func goldenConfig(m *model.Model, variant bool) eagle.Config {
-	c := eagle.Config{Config: m.Config, Version: 3, Taps: []int{1, 3, 2}, DraftVocab: m.Config.Vocab}
+	c := eagle.Config{Base: headfile.Base{Config: m.Config, Taps: []int{1, 3, 2}, DraftVocab: m.Config.Vocab},
+		Version: 3}
 	c.Arch = "llama"
 	c.Layers = 1
 	c.Heads = 6

@@ -13,8 +13,8 @@ import (
 // timed returns an EAGLE-3 head for a target: a layer of the target's own kind. It drafts the trees
 // of the paper's runs, but with all of their candidates, so that random numbers cut no row.
 func timed(target model.Config, w model.Weights, pool *par.Pool) (*headfile.Timed, error) {
-	c := Config{Config: target, Version: 3, Taps: []int{2, target.Layers / 2, target.Layers - 3}, DraftVocab: target.Vocab,
-		TargetLayers: target.Layers}
+	c := Config{Base: headfile.Base{Config: target, Taps: []int{2, target.Layers / 2, target.Layers - 3},
+		DraftVocab: target.Vocab, TargetLayers: target.Layers}, Version: 3}
 	c.Layers, c.Loops = 1, 0
 	if err := c.Validate(); err != nil {
 		return nil, err

@@ -5,23 +5,16 @@ import (
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/internal/heads/headfile"
-	"github.com/grovellm/grove/internal/model"
 )
 
-// Config is the shape of a Falcon head, as in its authors' code (Bestpay-inc/Falcon). In
-// model.Config, Arch is "llama", or "qwen3" with norms of queries and keys. Vocab and Hidden are
-// the target's; Layers counts the layers after the LSTM, one in the release.
+// Config is the shape of a Falcon head, as in its authors' code (Bestpay-inc/Falcon). Arch
+// is "llama", or "qwen3" with norms of queries and keys. Layers counts the layers after the LSTM, one
+// in the release. The head taps only the target's last layer.
 type Config struct {
-	model.Config
+	headfile.Base
 
-	Block     int   // k: tokens that a pass predicts, and rows of a block
-	Recurrent bool  // the LSTM keeps its state between rows; otherwise each row starts from zeros, as in the release
-	Taps      []int // only the target's last layer
-
-	TargetLayers  int    // of the target that the head was made for; 0: unknown
-	TargetWeights string // model.Network.WeightsID of that target; empty: unknown
-
-	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from scratch
+	Block     int  // k: tokens that a pass predicts, and rows of a block
+	Recurrent bool // the LSTM keeps its state between rows; otherwise each row starts from zeros, as in the release
 }
 
 // maxBlock limits Block in a file.

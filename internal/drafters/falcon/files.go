@@ -18,7 +18,7 @@ import (
 const arch = "falcon-head"
 
 var kind = headfile.Kind{
-	Name: "Falcon head", Drafters: []string{"falcon"}, Archs: []string{arch},
+	Name: "Falcon head", Drafters: []string{"falcon"}, Archs: []string{arch}, Whole: []string{arch},
 	New: func() headfile.Shape { return new(Config) }, Embedding: true,
 	Published: published,
 	Examples: []string{
@@ -31,18 +31,12 @@ func init() { headfile.Register(&kind) }
 
 // published returns the shapes of published heads; see headfile.Kind.Published.
 func published(t *model.Config) []headfile.Published {
-	c := Config{Config: headfile.PublishedLayers(t, "llama", 1), Block: 2}
+	c := Config{Base: headfile.Base{Config: headfile.PublishedLayers(t, "llama", 1)}, Block: 2}
 	return []headfile.Published{{Drafter: "falcon", About: "an LSTM of 2 layers and a layer, 2 tokens a pass", Shape: &c}}
 }
 
 // Kind returns the kind of Falcon heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
-
-// Common points to the fields that heads of all kinds have.
-func (c *Config) Common() headfile.Common {
-	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers,
-		TargetWeights: &c.TargetWeights, TextWeights: &c.TextWeights}
-}
 
 // Open loads a head for a target, whose embedding, norm and output matrix it uses. A head is loaded
 // once for all drafters of the target.
@@ -58,7 +52,7 @@ func (*Config) FileArch() string { return arch }
 
 // Keys visits the keys of a GGUF file.
 func (c *Config) Keys(k *headfile.Keys) {
-	k.Taps(c.Common())
+	k.Taps(&c.Base)
 	k.Int(".block_size", &c.Block)
 	k.Bool(".recurrent", &c.Recurrent, false)
 }
@@ -84,7 +78,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	if f.Block == 0 {
 		return "", fmt.Errorf("field \"k_mask\" is missing: want the number of tokens that a pass predicts")
 	}
-	*c = Config{Config: base, Block: f.Block, TargetLayers: f.TargetLayers}
+	*c = Config{Base: headfile.Base{Config: base, TargetLayers: f.TargetLayers}, Block: f.Block}
 	if f.Recurrent != nil {
 		c.Recurrent = *f.Recurrent
 		return "", nil

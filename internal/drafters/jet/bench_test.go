@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/jet"
 	"github.com/grovellm/grove/internal/drafters/onepass"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/sample"
@@ -35,7 +36,7 @@ func BenchmarkRound(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer m.Close()
-	c := jet.Config{Config: m.Config, Block: 16, Causal: true, Taps: []int{0, 1, 1, 2, 2}}
+	c := jet.Config{Base: headfile.Base{Config: m.Config, Taps: []int{0, 1, 1, 2, 2}}, Block: 16, Causal: true}
 	c.Layers, c.FFN = 6, 384
 	n, err := jet.NewNetwork(c, synthetic.Head(&c, tensor.Q8_0, 1), nil, &m.Network)
 	if err != nil {

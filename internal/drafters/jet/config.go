@@ -6,34 +6,21 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/internal/heads/headfile"
-	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tree"
 )
 
-// Config is the shape of a block head. In the model.Config, Arch is "qwen3", for layers of that kind,
-// and Vocab and Hidden are the target's.
+// Config is the shape of a block head. Arch is "qwen3", for layers of that kind. Hugging Face's
+// target_layer_ids are one less than Taps; llama.cpp's dflash.target_layers are the same.
 type Config struct {
-	model.Config
+	headfile.Base
 
 	Block  int   // rows of a block, the anchor's included
 	Causal bool  // rows of a block see those before them (JetSpec); otherwise all of them (DFlash)
 	Mask   int32 // the token of all of a block's rows except the anchor's
 
-	// Taps are the target's layers that the head reads, in order: 0 is the embedding, i the output of
-	// block i. Hugging Face's target_layer_ids are one less; llama.cpp's dflash.target_layers are the
-	// same.
-	Taps []int
-
-	DraftVocab int // tokens of the head's own output; 0: all of the target's
-
 	// WindowCausal says that rows of a block see only those before them in layers with a window, whatever
 	// the other layers do.
 	WindowCausal bool
-
-	TargetLayers  int    // of the target the head was made for; 0: not known
-	TargetWeights string // model.Network.WeightsID of that target; empty: not known
-
-	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
 }
 
 // maxBlock is the largest block that a file may claim.

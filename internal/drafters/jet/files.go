@@ -38,7 +38,7 @@ func init() { headfile.Register(&kind) }
 
 // published: see headfile.Kind.
 func published(t *model.Config) []headfile.Published {
-	c := Config{Config: headfile.PublishedLayers(t, "qwen3", 5), Block: 16}
+	c := Config{Base: headfile.Base{Config: headfile.PublishedLayers(t, "qwen3", 5)}, Block: 16}
 	causal := c
 	causal.Causal = true
 	return []headfile.Published{
@@ -49,12 +49,6 @@ func published(t *model.Config) []headfile.Published {
 
 // Kind returns the kind of block heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
-
-// Common points at the fields that heads of all kinds have.
-func (c *Config) Common() headfile.Common {
-	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights,
-		DraftVocab: &c.DraftVocab, TextWeights: &c.TextWeights}
-}
 
 // Open loads a head for a target, whose embedding and output head it uses unless it has its own. A
 // head is loaded once for all drafters of a target.
@@ -69,7 +63,7 @@ func (*Config) FileArch() string { return arch }
 // generic key for the mask of attention: it runs every head as if it looked both ways.
 func (c *Config) Keys(k *headfile.Keys) {
 	k.Int(".block_size", &c.Block, 16)
-	k.Taps(c.Common())
+	k.Taps(&c.Base)
 	k.Bool(".attention.causal", &c.Causal, false)
 	mask := int(c.Mask)
 	k.Int("tokenizer.ggml.mask_token_id", &mask)
@@ -213,7 +207,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	if err != nil {
 		return "", err
 	}
-	*c = Config{Config: base, Block: f.BlockSize, TargetLayers: f.TargetLayers}
+	*c = Config{Base: headfile.Base{Config: base, TargetLayers: f.TargetLayers}, Block: f.BlockSize}
 	c.Tied = false
 	if window > 0 && len(windowed) != c.Layers {
 		return "", fmt.Errorf("field \"layer_types\" lists %d layers: want %d", len(windowed), c.Layers)

@@ -70,10 +70,12 @@ func readFolder(dir string) (c jet.Config, err error) {
 
 func TestPublishedConfig(t *testing.T) {
 	want := jet.Config{
-		Config: model.Config{Arch: "qwen3", Vocab: 151936, Hidden: 4096, Layers: 5, Heads: 32, KVHeads: 8,
+		Base: headfile.Base{Config: model.Config{Arch: "qwen3", Vocab: 151936, Hidden: 4096, Layers: 5, Heads: 32,
+			KVHeads: 8,
 			HeadDim: 128, FFN: 12288, Context: 40960,
 			NormEps: 1e-6, Rope: model.RopeConfig{Base: 1e6, Dims: 128, Scale: 1}},
-		Block: 16, Causal: true, Mask: 151669, Taps: []int{2, 10, 18, 26, 34}, TargetLayers: 36,
+			Taps: []int{2, 10, 18, 26, 34}, TargetLayers: 36},
+		Block: 16, Causal: true, Mask: 151669,
 	}
 	flash := want
 	flash.Causal = false
@@ -147,7 +149,7 @@ func TestRefusedFolders(t *testing.T) {
 // A folder has what the published ones have, and no more.
 func TestPublishedNames(t *testing.T) {
 	m, _ := FileTarget(t)
-	c := jet.Config{Config: m.Config, Block: 4, Taps: []int{1, 3}}
+	c := jet.Config{Base: headfile.Base{Config: m.Config, Taps: []int{1, 3}}, Block: 4}
 	c.Layers, c.FFN = 2, 96
 	weights, err := synthetic.Tensors(&c, tensor.F32, 1)
 	if err != nil {

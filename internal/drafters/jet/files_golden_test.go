@@ -42,7 +42,7 @@ func TestAsLlamaDrafts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer vocabulary.Close()
-	c := jet.Config{Config: m.Config, Block: 8, Mask: 5, Taps: []int{1, 3, 2}}
+	c := jet.Config{Base: headfile.Base{Config: m.Config, Taps: []int{1, 3, 2}}, Block: 8, Mask: 5}
 	c.Layers = 2
 	c.Heads = 6
 	c.KVHeads = 2

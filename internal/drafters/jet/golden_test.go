@@ -25,7 +25,8 @@ import (
 func TestAsSpeculators(t *testing.T) {
 	for name, want := range map[string]jet.Config{
 		"full": {}, "windows": {WindowCausal: true}, "mixed": {WindowCausal: true}, "both-ways": {},
-		"draft-vocabulary": {WindowCausal: true, DraftVocab: 12}, "narrow": {WindowCausal: true}, "narrow-both-ways": {},
+		"draft-vocabulary": {WindowCausal: true,
+			Base: headfile.Base{DraftVocab: 12}}, "narrow": {WindowCausal: true}, "narrow-both-ways": {},
 	} {
 		dir := "testdata/speculators/" + name
 		c := asGolden(t, dir, dir)

@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tree"
@@ -15,7 +16,8 @@ import (
 // Blocks of one text do not see each other.
 func TestBranchSees(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
-		c := jet.Config{Config: model.Config{Vocab: 50}, Block: rapid.IntRange(2, 9).Draw(t, "block"),
+		c := jet.Config{Base: headfile.Base{Config: model.Config{Vocab: 50}},
+			Block:  rapid.IntRange(2, 9).Draw(t, "block"),
 			Causal: rapid.Bool().Draw(t, "causal"), Mask: 7}
 		chain := rapid.SliceOfN(rapid.Int32Range(0, 49), 1, 30).Draw(t, "text")
 		var b tree.Tree

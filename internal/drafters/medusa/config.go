@@ -8,10 +8,9 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// Config is the shape of Medusa heads. In the model.Config only Vocab and Hidden matter, which are
-// the target's.
+// Config is the shape of Medusa heads, which tap the target's last layer.
 type Config struct {
-	model.Config
+	headfile.Base // of the layers only Vocab and Hidden matter
 
 	// Depths is the number of heads. Each drafts the token of one depth: head i, from 0, that i+2
 	// places after the row that it reads.
@@ -21,15 +20,8 @@ type Config struct {
 	// OwnOutputs says that each head has an output matrix. Otherwise they share one, which is the
 	// target's if the file has none.
 	OwnOutputs bool
-	DraftVocab int // tokens of the output matrices; 0 or Vocab: all
 
 	Template Template // fitted to the heads' accuracies by their training; nil: PaperTemplate
-
-	Taps          []int  // the target's last layer
-	TargetLayers  int    // of the target the heads were made for; 0: not known
-	TargetWeights string // model.Network.WeightsID of that target; empty: not known
-
-	TextWeights []float32 // of the modifier +text, fitted for the heads; nil: it learns from the start
 }
 
 // Limits on the numbers that a file may claim.

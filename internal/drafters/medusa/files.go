@@ -32,21 +32,12 @@ func init() { headfile.Register(&kind) }
 
 // published: see headfile.Kind.
 func published(t *model.Config) []headfile.Published {
-	c := Config{Config: model.Config{Vocab: t.Vocab, Hidden: t.Hidden}, Depths: 5, ResBlocks: 1}
+	c := Config{Base: headfile.Base{Config: model.Config{Vocab: t.Vocab, Hidden: t.Hidden}}, Depths: 5, ResBlocks: 1}
 	return []headfile.Published{{Drafter: arch, About: "5 heads of a block", Shape: &c}}
 }
 
 // Kind returns the kind of Medusa heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
-
-// Common points at the fields that heads of all kinds have.
-func (c *Config) Common() headfile.Common {
-	return headfile.Common{
-		Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights,
-		DraftVocab:  &c.DraftVocab,
-		TextWeights: &c.TextWeights,
-	}
-}
 
 // Open loads heads for a target, of which they use what they have not of their own, once for all
 // drafters of the target.
@@ -66,7 +57,7 @@ func (c *Config) Keys(k *headfile.Keys) {
 	k.Int(".block_count", &c.ResBlocks)
 	k.Flag(".own_outputs", &c.OwnOutputs, true)
 	k.Ints(".tree", (*[]int32)(&c.Template))
-	k.Taps(c.Common())
+	k.Taps(&c.Base)
 }
 
 // Foreign says why llama.cpp does not run the heads.
@@ -114,7 +105,8 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	if err := json.Unmarshal(x.JSON, &f); err != nil {
 		return "", err
 	}
-	*c = Config{Config: model.Config{Vocab: f.Vocab, Hidden: first.Cols()}, TargetLayers: f.TargetLayers}
+	*c = Config{Base: headfile.Base{Config: model.Config{Vocab: f.Vocab, Hidden: first.Cols()},
+		TargetLayers: f.TargetLayers}}
 	if f.TargetLayers > 0 {
 		c.Taps = []int{f.TargetLayers}
 	}

@@ -72,12 +72,6 @@ func (n *Network) parts() (list headfile.Parts) {
 	return list
 }
 
-// Output returns the number of rows of an output matrix.
-func (c *Config) Output() int {
-	common := c.Common()
-	return common.Output()
-}
-
 func blockName(head, block int) string { return fmt.Sprintf("medusa.%d.%d", head, block) }
 func outputName(head int) string       { return fmt.Sprintf("medusa.%d.output", head) }
 

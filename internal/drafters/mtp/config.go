@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 )
 
@@ -14,7 +15,8 @@ type Config struct{ eagle.Config }
 
 // behind returns the shape of the layer that follows the layers of a model with configuration m.
 func behind(m model.Config) Config {
-	return Config{eagle.Config{Config: m.Behind(), Version: eagle.Native, DraftVocab: m.Vocab, TargetLayers: m.Layers}}
+	return Config{eagle.Config{Base: headfile.Base{Config: m.Behind(), DraftVocab: m.Vocab, TargetLayers: m.Layers},
+		Version: eagle.Native}}
 }
 
 // Validate checks that the numbers make a valid layer.

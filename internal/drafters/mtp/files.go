@@ -74,7 +74,7 @@ func (c *Config) Keys(k *headfile.Keys) {
 	if k.Reading() {
 		c.DraftVocab = c.Vocab
 	}
-	k.Taps(c.Common())
+	k.Taps(&c.Base)
 	k.Flag(".state_first", &c.StateFirst, false)
 }
 

@@ -68,8 +68,8 @@ var golden = []struct {
 func layer(t Fataler, target model.Config, mimo bool, seed uint64) (*mtp.Config, []tensor.Tensor,
 	func(m *model.Network) *eagle.Network) {
 	t.Helper()
-	c := &mtp.Config{Config: eagle.Config{Config: target, Version: eagle.Native, Taps: []int{target.Layers},
-		DraftVocab: target.Vocab, StateFirst: mimo}}
+	c := &mtp.Config{Config: eagle.Config{Base: headfile.Base{Config: target, Taps: []int{target.Layers},
+		DraftVocab: target.Vocab}, Version: eagle.Native, StateFirst: mimo}}
 	c.Arch = "qwen3"
 	c.Layers = 1
 	c.Tied = false

@@ -105,7 +105,8 @@ func published(change func(c *peagle.Config)) peagle.Config {
 	layer := model.Config{Arch: "llama", Vocab: 20, Hidden: 8, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 4, FFN: 24,
 		Context: 2048, NormEps: 1e-5,
 		Rope: model.RopeConfig{Base: 1e4, Dims: 4, Scale: 1}}
-	c := peagle.Config{Config: eagle.Config{Config: layer, Version: 3, Taps: []int{2, 6, 9}, DraftVocab: 6},
+	c := peagle.Config{Config: eagle.Config{Base: headfile.Base{Config: layer, Taps: []int{2, 6, 9}, DraftVocab: 6},
+		Version: 3},
 		Depths: 4, Mask: 5}
 	change(&c)
 	return c

@@ -132,7 +132,7 @@ func (c *Config) Draw(rng *rand.Rand, drafter string, unit int) {
 // published returns the shapes of published heads; see headfile.Kind.Published.
 func published(t *model.Config) (list []headfile.Published) {
 	block := func(rows int) jet.Config {
-		return jet.Config{Config: headfile.PublishedLayers(t, "qwen3", 5), Block: rows}
+		return jet.Config{Base: headfile.Base{Config: headfile.PublishedLayers(t, "qwen3", 5)}, Block: rows}
 	}
 	add := func(about string, c Config) {
 		list = append(list, headfile.Published{Drafter: c.Variant, About: about, Shape: &c})

@@ -18,6 +18,7 @@ import (
 var kind = headfile.Kind{
 	Name: "DSpark, DFlash 2 or Domino head", Drafters: []string{dspark, dflash2, domino},
 	Archs:       []string{dspark, dflash2, domino},
+	Whole:       []string{dflash2, domino},
 	New:         func() headfile.Shape { return new(Config) },
 	Speculators: []string{dspark, dflash2},
 	Published:   published,
@@ -28,15 +29,6 @@ func init() { headfile.Register(&kind) }
 
 // Kind returns the kind of these heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
-
-// Common points to the fields that heads of all kinds have. Only DSpark has a draft vocabulary.
-func (c *Config) Common() headfile.Common {
-	common := c.Config.Common()
-	if c.Variant == dflash2 || c.Variant == domino {
-		common.DraftVocab = nil
-	}
-	return common
-}
 
 // Open loads a head for a target. A head is loaded once for all drafters of a target.
 func Open(h registry.Head, target registry.Target) (*Network, error) {

@@ -52,7 +52,7 @@ func (n *Network) Tensors() headfile.Parts {
 	switch c.Variant {
 	case dspark:
 		list = append(list, headfile.Table("markov.before", &n.before, c.Vocab, c.Rank),
-			headfile.Linear("markov.token", &n.token, c.outputs(), c.Rank, false))
+			headfile.Linear("markov.token", &n.token, c.Output(), c.Rank, false))
 		switch c.Markov {
 		case gated:
 			list = append(list, headfile.Linear("markov.gate", &n.mix, c.Rank, c.Hidden+c.Rank, true))
@@ -79,12 +79,6 @@ func (n *Network) Tensors() headfile.Parts {
 			headfile.Linear("domino.token", &n.token, c.Vocab, c.Rank, false))
 	}
 	return list
-}
-
-// outputs returns the number of tokens that are scored.
-func (c *Config) outputs() int {
-	common := c.Common()
-	return common.Output()
 }
 
 // Run computes the rows of blocks, as jet.Network.Run does.

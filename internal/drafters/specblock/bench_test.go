@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/sample"
@@ -34,8 +35,8 @@ func BenchmarkRound(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer m.Close()
-	c := specblock.Config{Config: m.Config, Block: 4, RankWidth: 256, Shift: true, Broadcast: true,
-		Taps: []int{0, 1, 2}}
+	c := specblock.Config{Base: headfile.Base{Config: m.Config, Taps: []int{0, 1, 2}},
+		Block: 4, RankWidth: 256, Shift: true, Broadcast: true}
 	c.Layers, c.FFN = 2, 768
 	n, err := specblock.NewNetwork(c, synthetic.Head(&c, tensor.Q8_0, 1), synthetic.Tokens(&c, 1), &m.Network)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/testing/cases"
@@ -19,8 +20,9 @@ import (
 // smallHead returns a random head of k slots, with a rank head of rank numbers.
 func smallHead(t drafttest.Fataler, m *model.Model, k, rank int, seed uint64) *Network {
 	c := Config{
-		Config: m.Config, Block: k, RankWidth: rank, Shift: seed%2 == 0, Broadcast: seed%3 > 0,
-		SamePosition: seed%5 == 0, Taps: []int{1, 2, 3},
+		Base:  headfile.Base{Config: m.Config, Taps: []int{1, 2, 3}},
+		Block: k, RankWidth: rank, Shift: seed%2 == 0, Broadcast: seed%3 > 0,
+		SamePosition: seed%5 == 0,
 	}
 	c.Arch = "llama"
 	c.Layers = 2

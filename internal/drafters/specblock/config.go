@@ -6,22 +6,17 @@ import (
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/internal/heads/headfile"
-	"github.com/grovellm/grove/internal/model"
 )
 
-// Config is the shape of a SpecBlock head. In the model.Config, Arch is "llama", or "qwen3" whose
-// layers normalise queries and keys, and Vocab and Hidden are the target's.
+// Config is the shape of a SpecBlock head. Arch is "llama", or "qwen3" whose layers normalise
+// queries and keys. The release's hidden_states[i] is tap i.
 type Config struct {
-	model.Config
+	headfile.Base
 
 	Block     int  // K: rows of a block, one for each of the K tokens after its own
 	RankWidth int  // of the rank head's one hidden layer; 0: there is no rank head
 	Shift     bool // between layers a row takes in the row before it (equation 3)
 	Broadcast bool // condition and token go to all rows of a block, not only to its first (equation 2)
-
-	// Taps are the target's layers that the head reads, in order: 0 is the embedding, i the output of
-	// block i. The release's hidden_states[i] is tap i.
-	Taps []int
 
 	// Features of the released code that the paper does not have. SamePosition: the rows of a later
 	// block have the positions of the first block's, instead of those after the row that it starts
@@ -35,12 +30,6 @@ type Config struct {
 	// RankOffset is added to the rank head's scores only to choose a row's bucket: chances depend on
 	// the scores without it.
 	RankOffset [RankBuckets]float32
-
-	DraftVocab    int    // tokens of the head's own output; 0: the target's
-	TargetLayers  int    // of the target the head was made for; 0: not known
-	TargetWeights string // model.Network.WeightsID of that target; empty: not known
-
-	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
 }
 
 // RankBuckets is the number of classes that the rank head distinguishes: the rank of the target's
@@ -81,12 +70,6 @@ func (c *Config) Validate() error {
 
 // DefaultTaps returns the layers that heads tap by default, in a target of so many layers.
 func (*Config) DefaultTaps(layers int) []int { return headfile.DefaultTaps(layers) }
-
-// Output returns the number of tokens of the head's output.
-func (c *Config) Output() int {
-	common := c.Common()
-	return common.Output()
-}
 
 // Describe returns a description of the head.
 func (c *Config) Describe(bool) string {

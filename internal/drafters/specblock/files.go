@@ -30,13 +30,6 @@ func init() { headfile.Register(&kind) }
 // Kind returns the kind of SpecBlock heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Common points at the fields that heads of all kinds have.
-func (c *Config) Common() headfile.Common {
-	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers,
-		TargetWeights: &c.TargetWeights, DraftVocab: &c.DraftVocab,
-		TextWeights: &c.TextWeights}
-}
-
 // Open loads a head for a target, of which it uses what it has not of its own. A head is loaded
 // once for all drafters of a target.
 func Open(h registry.Head, target registry.Target) (*Network, error) {
@@ -50,7 +43,7 @@ func (*Config) FileArch() string { return arch }
 // does not say them, broadcast and shift are true.
 func (c *Config) Keys(k *headfile.Keys) {
 	k.Int(".block_size", &c.Block)
-	k.Taps(c.Common())
+	k.Taps(&c.Base)
 	k.Int(".rank_length", &c.RankWidth, 0)
 	k.Bool(".shift", &c.Shift, true)
 	k.Bool(".broadcast", &c.Broadcast, true)
@@ -116,8 +109,8 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	}
 	set := func(value *bool) bool { return value == nil || *value } // all are the release's ways
 	*c = Config{
-		Config: base, Block: f.Block, Taps: headfile.Stated(f.Taps), DraftVocab: f.DraftVocab,
-		TargetLayers: f.TargetLayers, Shift: x.Has("shift_proj.0.weight"),
+		Base: headfile.Base{Config: base, Taps: headfile.Stated(f.Taps), DraftVocab: f.DraftVocab,
+			TargetLayers: f.TargetLayers}, Block: f.Block, Shift: x.Has("shift_proj.0.weight"),
 		Broadcast: set(f.Broadcast), SamePosition: set(f.SamePosition), RankNormed: set(f.RankNormed),
 		RankFull: f.RankFull,
 	}

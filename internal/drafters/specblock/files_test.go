@@ -137,11 +137,12 @@ func TestFilesRoundTrip(t *testing.T) {
 // A folder as released: its names, its config.json, and the draft vocabulary in a separate PyTorch
 // file.
 func TestReleasedFolder(t *testing.T) {
-	c := specblock.Config{Config: model.Config{Arch: "llama", Vocab: 5, Hidden: 8, Layers: 2, Heads: 2, KVHeads: 1,
+	c := specblock.Config{Base: headfile.Base{Config: model.Config{Arch: "llama", Vocab: 5, Hidden: 8, Layers: 2,
+		Heads: 2, KVHeads: 1,
 		HeadDim: 4, FFN: 24, Context: 2048, NormEps: 1e-5,
-		Rope: model.RopeConfig{Base: 1e4, Dims: 4, Scale: 1}}, Block: 4, RankWidth: 16, Shift: true, Broadcast: true,
-		SamePosition: true, RankNormed: true, DraftVocab: 3,
-		Taps: []int{2, 6, 9}}
+		Rope: model.RopeConfig{Base: 1e4, Dims: 4, Scale: 1}}, DraftVocab: 3, Taps: []int{2, 6, 9}},
+		Block: 4, RankWidth: 16, Shift: true, Broadcast: true,
+		SamePosition: true, RankNormed: true}
 	weights := drafttest.Must(synthetic.Tensors(&c, tensor.F32, 1))(t)
 	dir := t.TempDir()
 	if err := headfile.WriteFolder(dir, &c, weights, []int32{0, 2, 4}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/testing/cases"
 	"pgregory.net/rapid"
@@ -14,7 +15,8 @@ import (
 // its block started sees, and its own block up to itself.
 func TestWhatRowsSee(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
-		c := specblock.Config{Config: model.Config{Vocab: 50}, Block: rapid.IntRange(1, 5).Draw(t, "block"),
+		c := specblock.Config{Base: headfile.Base{Config: model.Config{Vocab: 50}},
+			Block:        rapid.IntRange(1, 5).Draw(t, "block"),
 			SamePosition: rapid.Bool().Draw(t, "same position")}
 		k := c.Block
 		text := rapid.SliceOfN(rapid.Int32Range(0, 49), 1, 12).Draw(t, "text")

@@ -22,21 +22,20 @@ func Shape(rng *rand.Rand, kind *headfile.Kind, drafter string, target model.Con
 	}
 	s := kind.New()
 	c := s.Common()
-	l := c.Layers
-	*l = model.Config{
+	c.Config = model.Config{
 		Vocab: target.Vocab, Hidden: target.Hidden, KVHeads: 1 + rng.IntN(2), HeadDim: dims[rng.IntN(len(dims))],
 		FFN: unit * (1 + rng.IntN(96/unit)), Context: target.Context, NormEps: 1e-6,
 	}
-	l.Heads = l.KVHeads * (1 + rng.IntN(3))
-	l.Rope = model.RopeConfig{Base: 1e4, Dims: l.HeadDim, Scale: 1}
-	*c.TargetLayers = target.Layers * rng.IntN(2)
+	c.Heads = c.KVHeads * (1 + rng.IntN(3))
+	c.Rope = model.RopeConfig{Base: 1e4, Dims: c.HeadDim, Scale: 1}
+	c.TargetLayers = target.Layers * rng.IntN(2)
 	for range 1 + rng.IntN(4) {
-		*c.Taps = append(*c.Taps, rng.IntN(target.Layers+1))
+		c.Taps = append(c.Taps, rng.IntN(target.Layers+1))
 	}
-	if c.DraftVocab != nil {
-		*c.DraftVocab = target.Vocab
+	if headfile.Shortens(s) {
+		c.DraftVocab = target.Vocab
 		if rng.IntN(2) == 0 {
-			*c.DraftVocab = 1 + rng.IntN(target.Vocab)
+			c.DraftVocab = 1 + rng.IntN(target.Vocab)
 		}
 	}
 	s.Draw(rng, drafter, unit)
@@ -44,7 +43,7 @@ func Shape(rng *rand.Rand, kind *headfile.Kind, drafter string, target model.Con
 		b.DrawFor(rng, &target, unit)
 	}
 	if taps := s.DefaultTaps(target.Layers); len(taps) == 1 { // the kind has no choice
-		*c.Taps = taps
+		c.Taps = taps
 	}
 	return s
 }
@@ -61,7 +60,7 @@ func Config[C any, S interface {
 // the output covers them all.
 func Tokens(s headfile.Shape, seed uint64) []int32 {
 	c := s.Common()
-	n, vocab := c.Output(), c.Layers.Vocab
+	n, vocab := c.Output(), c.Vocab
 	if n == vocab {
 		return nil
 	}
@@ -78,7 +77,7 @@ func Tokens(s headfile.Shape, seed uint64) []int32 {
 func Head(s headfile.Shape, t tensor.Type, seed uint64) *Weights {
 	c := s.Common()
 	shapes := s.Parts().Shapes()
-	own := seed%3 == 0 || c.Output() < c.Layers.Vocab && seed%16 != 11
+	own := seed%3 == 0 || c.Output() < c.Vocab && seed%16 != 11
 	w := &Weights{Type: t, Seed: seed}
 	for name, there := range map[string]bool{
 		"output.weight": own, "output.bias": own && seed%4 == 3, "token_embd.weight": seed%5 == 0, "fc.bias": seed%6 == 4,

@@ -50,12 +50,8 @@ func Lists(mods registry.Modifiers, d shortlist.Drafter, target registry.Target)
 
 // TextModel returns the weights of the modifier +text that were fitted for a head, or nil without the modifier.
 func TextModel(mods registry.Modifiers, s Shape) (*textrank.Model, error) {
-	c := s.Common()
-	switch {
-	case !mods.Text:
+	if !mods.Text {
 		return nil, nil
-	case c.TextWeights == nil:
-		return textrank.NewModel(), nil
 	}
-	return textrank.NewModelFrom(*c.TextWeights)
+	return textrank.NewModelFrom(s.Common().TextWeights)
 }

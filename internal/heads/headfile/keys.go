@@ -127,24 +127,23 @@ const textWeights = "grove.text.weights"
 // all visits the keys of a shape and those that every kind has.
 func (k *Keys) all(s Shape) {
 	s.Keys(k)
-	if id := s.Common().TargetWeights; id != nil {
-		k.String(model.TargetWeightsKey, id)
-	}
-	if w := s.Common().TextWeights; w != nil && (k.into == nil || len(*w) > 0) {
-		k.Floats(textWeights, w)
+	c := s.Common()
+	k.String(model.TargetWeightsKey, &c.TargetWeights)
+	if k.into == nil || len(c.TextWeights) > 0 {
+		k.Floats(textWeights, &c.TextWeights)
 	}
 }
 
 // Taps is the tapped layers, and the number of layers of the target that the head was made for.
-func (k *Keys) Taps(c Common) {
+func (k *Keys) Taps(b *Base) {
 	switch {
 	case k.from != nil:
 		var err error
-		if *c.Taps, *c.TargetLayers, err = readTaps(k.from, k.Arch); err != nil {
+		if b.Taps, b.TargetLayers, err = readTaps(k.from, k.Arch); err != nil {
 			k.Fail(err)
 		}
 	case k.into != nil:
-		SetTaps(k.into, k.Arch, *c.Taps, *c.TargetLayers)
+		SetTaps(k.into, k.Arch, b.Taps, b.TargetLayers)
 	}
 }
 
@@ -156,7 +155,7 @@ const (
 
 // SetGGUF sets the keys of a head's file, except the tokenizer's, which must be set first.
 func SetGGUF(w *gguf.Writer, s Shape, name string, typ tensor.Type) {
-	c := s.Common().Layers
+	c := s.Common()
 	if s.Kind().Bare {
 		w.Set("general.architecture", s.FileArch())
 		w.Set("general.type", "model")

@@ -45,6 +45,8 @@ type Kind struct {
 
 	Target string // the architecture of targets that such heads draft for; empty: any
 
+	Whole []string // the Archs of heads without a draft vocabulary
+
 	Embedding bool // folders include an embedding, because their authors' code needs one
 
 	// SpeculatorsEmbedding says that folders for vLLM's speculators include an embedding: that package
@@ -56,7 +58,7 @@ type Kind struct {
 // to each kind's Config implements it.
 type Shape interface {
 	Kind() *Kind
-	Common() Common
+	Common() *Base
 	Validate() error
 	DefaultTaps(layers int) []int // the layers that heads tap in a target of that many, if a file does not say
 	Parts() Parts                 // the tensors of a network of this shape, still without weights
@@ -114,27 +116,31 @@ type Inside interface {
 	Like(f *File) bool
 }
 
-// Common points to what the shapes of all kinds have.
-type Common struct {
-	Layers       *model.Config // of the head's layers; Vocab and Hidden are the target's
-	Taps         *[]int        // layers of the target that the head reads; nil: the default ones
-	TargetLayers *int          // of the target that the head was made for; 0: unknown
-	DraftVocab   *int          // number of tokens of the head's own output, 0 for all; nil: the kind has none
-	TextWeights  *[]float32    // of the modifier +text, fitted for the head; nil: the kind has none
-	TargetHidden int           // width of the target; 0: that of Layers
+// Base is what the shapes of all kinds embed.
+type Base struct {
+	model.Config // of the head's layers; Vocab and Hidden are the target's
 
-	// TargetWeights is model.Network.WeightsID of the target that the head was made for, empty if it
-	// is unknown; nil: files of the kind do not record it.
-	TargetWeights *string
+	// Taps are the target's layers that the head reads, in order: 0 is the embedding, i the output of
+	// block i; nil: the default ones.
+	Taps []int
+
+	DraftVocab int // tokens of the head's own output; 0: all of the target's
+
+	TargetHidden  int    // width of the target; 0: Hidden
+	TargetLayers  int    // of the target that the head was made for; 0: unknown
+	TargetWeights string // model.Network.WeightsID of that target; empty: unknown
+
+	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
 }
+
+// Common returns the part that the shapes of all kinds have.
+func (b *Base) Common() *Base { return b }
 
 // Output returns the number of rows of the head's output.
-func (c *Common) Output() int {
-	if c.DraftVocab != nil && *c.DraftVocab > 0 {
-		return *c.DraftVocab
-	}
-	return c.Layers.Vocab
-}
+func (b *Base) Output() int { return cmp.Or(b.DraftVocab, b.Vocab) }
+
+// Shortens reports whether heads of a shape may have a draft vocabulary.
+func Shortens(s Shape) bool { return !slices.Contains(s.Kind().Whole, s.FileArch()) }
 
 // Place is where a folder keeps a tensor: its name and the range of columns; if To is 0, all of them.
 // Ones is the number of dimensions of 1 there before the head's own; folders with fewer can be read too.
@@ -184,8 +190,8 @@ func Names() string {
 // does not fit the target, if so.
 func For(s Shape, target model.Config) (err error) {
 	c := s.Common()
-	c.Layers.Vocab = cmp.Or(c.Layers.Vocab, target.Vocab)
-	if *c.Taps, err = TapsFor(&target, *c.Taps, *c.TargetLayers, s.DefaultTaps); err != nil {
+	c.Vocab = cmp.Or(c.Vocab, target.Vocab)
+	if c.Taps, err = TapsFor(&target, c.Taps, c.TargetLayers, s.DefaultTaps); err != nil {
 		return err
 	}
 	if err = s.Validate(); err == nil {
@@ -197,15 +203,15 @@ func For(s Shape, target model.Config) (err error) {
 // Describe says in a line what a head is, what it reads and which models it is for.
 func (x *Head) Describe() string {
 	c := x.Shape.Common()
-	at, of := fmt.Sprintf("taps after layers %v", *c.Taps), ""
-	if *c.Taps == nil {
+	at, of := fmt.Sprintf("taps after layers %v", c.Taps), ""
+	if c.Taps == nil {
 		at = "taps where its kind has them"
 	}
-	if *c.TargetLayers > 0 {
-		of = fmt.Sprintf(" of %d", *c.TargetLayers)
+	if c.TargetLayers > 0 {
+		of = fmt.Sprintf(" of %d", c.TargetLayers)
 	}
 	return fmt.Sprintf("%s, %s%s of a target with hidden size %d and %d tokens", x.Shape.Describe(x.Own()), at, of,
-		cmp.Or(c.TargetHidden, c.Layers.Hidden), c.Layers.Vocab)
+		cmp.Or(c.TargetHidden, c.Hidden), c.Vocab)
 }
 
 // Published is the shape of a head as published for a target, which may not have one yet.

@@ -110,7 +110,7 @@ func (x *Head) readGGUF() (err error) {
 	}
 	layers.Rope.Neighbours = layers.Rope.Neighbours && kind.Pairs
 	c := x.Shape.Common()
-	*c.Layers = layers
+	c.Config = layers
 	k.from = from
 	k.all(x.Shape)
 	if err := from.Err(); err != nil {
@@ -122,16 +122,16 @@ func (x *Head) readGGUF() (err error) {
 	if err := usual(x.Shape, x.Shape.Validate); err != nil {
 		return err
 	}
-	if c.DraftVocab != nil {
+	if Shortens(x.Shape) {
 		if x.Tokens, err = x.File.Tokens(layers.Vocab); err != nil {
 			return err
 		}
 		if x.Tokens != nil {
-			*c.DraftVocab = len(x.Tokens)
+			c.DraftVocab = len(x.Tokens)
 		}
 	}
 	for _, name := range names {
-		if c.DraftVocab != nil && name == TokensName {
+		if Shortens(x.Shape) && name == TokensName {
 			continue
 		}
 		t, err := x.load(name)
@@ -159,7 +159,7 @@ func (x *Head) readFolder() (err error) {
 		return err
 	}
 	c, used := x.Shape.Common(), map[string]bool{}
-	if c.DraftVocab != nil {
+	if Shortens(x.Shape) {
 		used[TokensName] = true
 		used[MemberName] = true
 		used[plainName] = true
@@ -204,23 +204,23 @@ func (x *Head) readFolder() (err error) {
 const vocabularyName = "vocab_mapping.pt"
 
 // folderTokens reads the draft vocabulary of a folder, which may be in a file of its own.
-func (x *Head) folderTokens(c Common) (tokens []int32, err error) {
-	tokens, err = x.File.Tokens(c.Layers.Vocab)
-	if len(tokens) < c.Output() && c.Output() == c.Layers.Vocab { // only some of the rows, which vLLM accepts
+func (x *Head) folderTokens(c *Base) (tokens []int32, err error) {
+	tokens, err = x.File.Tokens(c.Vocab)
+	if len(tokens) < c.Output() && c.Output() == c.Vocab { // only some of the rows, which vLLM accepts
 		tokens = nil
 	}
-	if err != nil || tokens != nil || c.Output() == c.Layers.Vocab {
+	if err != nil || tokens != nil || c.Output() == c.Vocab {
 		return tokens, err
 	}
 	f, err := safetensors.Open(filepath.Join(x.Dir, vocabularyName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the draft vocabulary has %d of %d tokens, and neither tensor %s nor the file %s says which: fetch the file from where the head came from",
-			c.Output(), c.Layers.Vocab, TokensName, vocabularyName)
+			c.Output(), c.Vocab, TokensName, vocabularyName)
 	} else if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return (&File{Folder: f}).Tokens(c.Layers.Vocab)
+	return (&File{Folder: f}).Tokens(c.Vocab)
 }
 
 // file is an open head.

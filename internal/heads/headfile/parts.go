@@ -419,33 +419,32 @@ func (e *Ends) takeRows() error {
 
 // Part is the ends of a head of a shape, which may have its own. If bias is set, its own output may have a bias.
 func (e *Ends) Part(s Shape, bias bool) Part {
-	c := s.Common()
-	return &ends{e, c.Layers, c.Output(), bias}
+	return &ends{e, s.Common(), bias}
 }
 
 // OutputPart is only the output matrix, for a head that looks up no embedding.
 func (e *Ends) OutputPart(s Shape) Part {
-	c := s.Common()
-	return &output{ends{e, c.Layers, c.Output(), false}}
+	return &output{ends{e, s.Common(), false}}
 }
 
 type output struct{ ends }
 
-func (p *output) shapes(s Shapes) { s.May("output.weight", p.output, p.c.Hidden) }
+func (p *output) shapes(s Shapes) { s.May("output.weight", p.c.Output(), p.c.Hidden) }
 
 type ends struct {
-	to     *Ends
-	c      *model.Config
-	output int
-	bias   bool
+	to   *Ends
+	c    *Base
+	bias bool
 }
 
-func (p *ends) head() *linear { return &linear{"output", &p.to.Head, p.output, p.c.Hidden, p.bias} }
+func (p *ends) head() *linear {
+	return &linear{"output", &p.to.Head, p.c.Output(), p.c.Hidden, p.bias}
+}
 
 func (p *ends) shapes(s Shapes) {
 	s.May("token_embd.weight", p.c.Vocab, p.c.Hidden)
 	p.head().shapes(s)
-	s.May("output.weight", p.output, p.c.Hidden)
+	s.May("output.weight", p.c.Output(), p.c.Hidden)
 }
 
 func (p *ends) load(w model.Weights) (err error) {
@@ -486,7 +485,7 @@ func CheckWeights(s Shape, w model.Weights, tokens []int32) error {
 	}
 	c := s.Common()
 	n := c.Output()
-	vocab := c.Layers.Vocab
+	vocab := c.Vocab
 	switch {
 	case w.Has("output.bias") && !w.Has("output.weight"):
 		return fmt.Errorf("tensor output.bias is present and output.weight is not: want both or neither")
@@ -514,7 +513,7 @@ func Check(s Shape, weights []tensor.Tensor, tokens []int32, called func(string)
 		if err := s.Validate(); err != nil {
 			return err
 		}
-		c := s.Common().Layers
+		c := s.Common()
 		if c.Rope.Neighbours && (!s.Kind().Pairs || c.Arch != "llama") && !model.Alike(c.Arch) {
 			return fmt.Errorf("layers of %s must have the rows of queries and keys in halves, not in neighbouring pairs", c.Arch)
 		}
@@ -528,10 +527,9 @@ func Check(s Shape, weights []tensor.Tensor, tokens []int32, called func(string)
 // usual calls f with the shape's default taps in place if they are left to the target.
 func usual(s Shape, f func() error) error {
 	c := s.Common()
-	if *c.Taps == nil {
-		layers := cmp.Or(*c.TargetLayers, 3)
-		*c.Taps = s.DefaultTaps(layers)
-		defer func() { *c.Taps = nil }()
+	if c.Taps == nil {
+		c.Taps = s.DefaultTaps(cmp.Or(c.TargetLayers, 3))
+		defer func() { c.Taps = nil }()
 	}
 	return f()
 }

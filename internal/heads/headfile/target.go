@@ -36,20 +36,20 @@ func CheckTaps(taps []int, layers int) error {
 // Fits returns an error that says what differs if a head of the shape does not fit the target.
 func Fits(s Shape, target *model.Config) error {
 	c := s.Common()
-	hidden, usual := cmp.Or(c.TargetHidden, c.Layers.Hidden), s.DefaultTaps(target.Layers)
-	switch layers := *c.TargetLayers; {
+	hidden, usual := cmp.Or(c.TargetHidden, c.Hidden), s.DefaultTaps(target.Layers)
+	switch layers := c.TargetLayers; {
 	case !s.Kind().Drafts(target.Arch):
 		return fmt.Errorf("the target's architecture is %q: the head reads keys and values of %s", target.Arch, s.Kind().Target)
 	case hidden != target.Hidden:
 		return fmt.Errorf("the head was made for a target of hidden size %d, and this one's is %d: use a head made for this target", hidden, target.Hidden)
-	case c.Layers.Vocab != target.Vocab:
-		return fmt.Errorf("the head's vocabulary has %d tokens, and the target's %d: use a head made for this target", c.Layers.Vocab, target.Vocab)
+	case c.Vocab != target.Vocab:
+		return fmt.Errorf("the head's vocabulary has %d tokens, and the target's %d: use a head made for this target", c.Vocab, target.Vocab)
 	case layers > 0 && layers != target.Layers && target.Padded == 0: // padding adds layers
 		return fmt.Errorf("the head was made for a target of %d layers, and this one has %d: use a head made for this target", layers, target.Layers)
-	case slices.Max(*c.Taps) > target.Layers:
-		return fmt.Errorf("the head taps layers %v, and the target has %d: use a head made for this target", *c.Taps, target.Layers)
-	case len(usual) == 1 && (*c.Taps)[0] != usual[0] && target.Padded == 0: // the kind has no choice
-		return fmt.Errorf("the head taps layer %d of a target of %d layers: heads of this kind tap the last", (*c.Taps)[0], target.Layers)
+	case slices.Max(c.Taps) > target.Layers:
+		return fmt.Errorf("the head taps layers %v, and the target has %d: use a head made for this target", c.Taps, target.Layers)
+	case len(usual) == 1 && c.Taps[0] != usual[0] && target.Padded == 0: // the kind has no choice
+		return fmt.Errorf("the head taps layer %d of a target of %d layers: heads of this kind tap the last", c.Taps[0], target.Layers)
 	}
 	if b, ok := s.(Borrower); ok {
 		return b.BorrowsFrom(target)

@@ -54,10 +54,10 @@ func GGUF(s Shape, weights []tensor.Tensor, tokens []int32) ([]Out, error) {
 	if err := Check(s, weights, tokens, nil); err != nil {
 		return nil, err
 	}
-	if arch := s.Common().Layers.Arch; model.Alike(arch) {
+	if arch := s.Common().Arch; model.Alike(arch) {
 		return nil, fmt.Errorf("a GGUF file of a head alone has layers of Llama's or Qwen 3's kinds, and this head has one of a %s model: use its folder as it is", arch)
 	}
-	order, err := rowOrder(s.Common().Layers, s.Common().Layers.Rope.Neighbours, s.Kind().Pairs)
+	order, err := rowOrder(s, s.Common().Rope.Neighbours, s.Kind().Pairs)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func WriteGGUF(path, name string, s Shape, weights []tensor.Tensor, tokens []int
 		}
 	}
 	SetGGUF(w, s, name, t)
-	if err := SetFactors(w, s.Common().Layers); err != nil {
+	if err := SetFactors(w, s); err != nil {
 		return err
 	}
 	for _, o := range list {
@@ -120,7 +120,7 @@ func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type,
 	c := s.Common()
 	fields = map[string]any{}
 	if !s.Kind().Bare {
-		layers := *c.Layers
+		layers := c.Config
 		layers.Tied = false
 		if fields, err = layers.Fields(typ); err != nil {
 			return nil, nil, err
@@ -130,13 +130,13 @@ func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type,
 	if err != nil {
 		return nil, nil, err
 	}
-	if *c.TargetLayers > 0 {
-		fields["num_target_layers"] = *c.TargetLayers
+	if c.TargetLayers > 0 {
+		fields["num_target_layers"] = c.TargetLayers
 	}
 	if list, err = folderTensors(s, weights, layout); err != nil {
 		return nil, nil, err
 	}
-	return fields, append(list, FolderTokens(tokens, c.Layers.Vocab)...), nil
+	return fields, append(list, FolderTokens(tokens, c.Vocab)...), nil
 }
 
 // Speculator returns config.json of one of vLLM's speculators for a target: its type and class
@@ -161,7 +161,7 @@ func Speculator(kind, class string, tokens int, layers map[string]any, typ tenso
 
 // folderTensors returns the weights in their places. Parts of one tensor are joined in the order of their columns.
 func folderTensors(s Shape, weights []tensor.Tensor, layout string) ([]Out, error) {
-	order, err := rowOrder(s.Common().Layers, s.Common().Layers.Rope.Neighbours, false)
+	order, err := rowOrder(s, s.Common().Rope.Neighbours, false)
 	if err != nil {
 		return nil, err
 	}
@@ -278,8 +278,7 @@ func writeOuts(dir, file string, fields map[string]any, list []Out) error {
 
 // FromGGUF brings a tensor from a GGUF file of the shape's kind into the order that Rope.Neighbours says.
 func FromGGUF(s Shape, t tensor.Tensor) (tensor.Tensor, error) {
-	c := s.Common().Layers
-	order, err := rowOrder(c, s.Kind().Pairs, c.Rope.Neighbours)
+	order, err := rowOrder(s, s.Kind().Pairs, s.Common().Rope.Neighbours)
 	if err != nil {
 		return t, err
 	}
@@ -288,7 +287,8 @@ func FromGGUF(s Shape, t tensor.Tensor) (tensor.Tensor, error) {
 
 // rowOrder returns how rows in one order map to those in another: llama layers store queries and
 // keys in neighbouring pairs or in halves.
-func rowOrder(c *model.Config, from, pairs bool) (func(name string) func(int) int, error) {
+func rowOrder(s Shape, from, pairs bool) (func(name string) func(int) int, error) {
+	c := s.Common()
 	if c.Arch != "llama" || from == pairs {
 		return func(string) func(int) int { return nil }, nil
 	}
@@ -307,12 +307,13 @@ func rowOrder(c *model.Config, from, pairs bool) (func(name string) func(int) in
 	}, nil
 }
 
-// SetFactors adds the tensor that holds Llama 3's scaling of positions in GGUF, if the model has it.
-func SetFactors(w *gguf.Writer, c *model.Config) error {
-	if c.Rope.Factors == nil {
+// SetFactors adds the tensor that holds Llama 3's scaling of positions in GGUF, if the head has it.
+func SetFactors(w *gguf.Writer, s Shape) error {
+	factors := s.Common().Rope.Factors
+	if factors == nil {
 		return nil
 	}
-	t, err := tensor.FromFloat32s("rope_freqs.weight", tensor.F32, []int{len(c.Rope.Factors)}, c.Rope.Factors)
+	t, err := tensor.FromFloat32s("rope_freqs.weight", tensor.F32, []int{len(factors)}, factors)
 	if err == nil {
 		w.AddTensor(t)
 	}

@@ -51,11 +51,11 @@ func (v *variant) heads(target model.Config) (_ []registry.Head, err error) {
 			write(func(path string, typ tensor.Type) error {
 				s := synthetic.Shape(rng, kind, drafter, target, typ)
 				c := s.Common()
-				if c.DraftVocab != nil {
-					*c.DraftVocab = max(*c.DraftVocab, min(draftable, target.Vocab))
+				if headfile.Shortens(s) {
+					c.DraftVocab = max(c.DraftVocab, min(draftable, target.Vocab))
 				}
 				if rng.IntN(4) == 0 { // the context ends early
-					c.Layers.Context = 20 + rng.IntN(150)
+					c.Context = 20 + rng.IntN(150)
 				}
 				seed := rng.Uint64()
 				weights, err := synthetic.Tensors(s, typ, seed)

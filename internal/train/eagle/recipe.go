@@ -139,8 +139,8 @@ func (r *Recipe) Check(target *model.Config) error {
 // config is the head's shape for a target. An EAGLE head's attention does not normalise queries and
 // keys: llama.cpp's eagle3 does not support it.
 func (r *Recipe) config(target *model.Config) eagle.Config {
-	c := eagle.Config{Config: r.Layering().Config(target), Version: r.Version, Taps: r.Taps,
-		DraftVocab: cmp.Or(r.DraftVocab, target.Vocab), TargetLayers: target.Layers}
+	c := eagle.Config{Base: r.Layering().Base(target, r.Taps), Version: r.Version}
+	c.DraftVocab = cmp.Or(r.DraftVocab, target.Vocab)
 	if r.Version != eagle.Native {
 		c.Arch = "llama"
 	}

@@ -100,7 +100,7 @@ func Start(over *train.OverTarget, shape headfile.Shape, tokens []int32, path st
 				path, info.Name)
 		}
 	}
-	for l := 1; l < shape.Common().Layers.Layers; l++ {
+	for l := 1; l < shape.Common().Layers; l++ {
 		for _, part := range []string{"attn_output", "ffn_down"} {
 			clear(w.Head[fmt.Sprintf("blk.%d.%s.weight", l, part)].Data)
 		}

@@ -103,8 +103,7 @@ func (r *Recipe) Prepare(j *train.Job) error {
 // config is the head's shape for a target.
 func (r *Recipe) config(target *model.Config) falcon.Config {
 	c := falcon.Config{
-		Config: r.layering().Config(target), Block: r.Block, Recurrent: r.Recurrent,
-		Taps: []int{target.Layers}, TargetLayers: target.Layers,
+		Base: r.layering().Base(target, []int{target.Layers}), Block: r.Block, Recurrent: r.Recurrent,
 	}
 	c.Arch = "llama"
 	return c

@@ -124,6 +124,5 @@ func (r *Recipe) objective() objective {
 
 // config is the head's shape for a target.
 func (r *Recipe) config(target *model.Config, mask int32) jet.Config {
-	return jet.Config{Config: r.Layering.Config(target), Block: r.Block, Causal: r.Causal, Mask: mask,
-		Taps: r.Taps, TargetLayers: target.Layers}
+	return jet.Config{Base: r.Layering.Base(target, r.Taps), Block: r.Block, Causal: r.Causal, Mask: mask}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/medusa"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train"
 )
@@ -76,7 +77,8 @@ func (r *Recipe) Prepare(j *train.Job) error {
 // config is the heads' shape for a target.
 func (r *Recipe) config(target *model.Config) medusa.Config {
 	return medusa.Config{
-		Config: model.Config{Vocab: target.Vocab, Hidden: target.Hidden}, Depths: r.Depths, ResBlocks: r.ResBlocks,
-		OwnOutputs: r.OwnOutputs, DraftVocab: target.Vocab, Taps: []int{target.Layers}, TargetLayers: target.Layers,
+		Base: headfile.Base{Config: model.Config{Vocab: target.Vocab, Hidden: target.Hidden}, DraftVocab: target.Vocab,
+			Taps: []int{target.Layers}, TargetLayers: target.Layers}, Depths: r.Depths, ResBlocks: r.ResBlocks,
+		OwnOutputs: r.OwnOutputs,
 	}
 }

@@ -110,11 +110,9 @@ func (r *Recipe) Prepare(j *train.Job) error {
 // config is the head's shape for a target. Like EAGLE-3's, its attention does not
 // normalise queries and keys.
 func (r *Recipe) config(target *model.Config, mask int32) peagle.Config {
-	base := eagle.Config{
-		Config: r.Layering.Config(target), Version: 3, Taps: r.Taps,
-		DraftVocab: cmp.Or(r.DraftVocab, target.Vocab), TargetLayers: target.Layers,
-	}
+	base := eagle.Config{Base: r.Layering.Base(target, r.Taps), Version: 3}
 	c := peagle.Config{Config: base, Depths: r.Depths, Mask: mask}
+	c.DraftVocab = cmp.Or(r.DraftVocab, target.Vocab)
 	if r.Masks {
 		c.Masks = r.Depths - 1
 	}

@@ -150,10 +150,9 @@ func (r *Recipe) Prepare(j *train.Job) error {
 
 // config is the head's shape for a target.
 func (r *Recipe) config(target *model.Config) specblock.Config {
-	layers := r.layering().Config(target)
-	layers.Arch = cmp.Or(r.Arch, layers.Arch)
-	return specblock.Config{Config: layers, Block: r.Block, RankWidth: r.RankWidth,
-		Shift: r.Shift, Broadcast: r.Broadcast,
-		RankNormed: r.RankNormed, RankFull: r.RankFull, DraftVocab: r.DraftVocab, Taps: r.Taps,
-		TargetLayers: target.Layers}
+	base := r.layering().Base(target, r.Taps)
+	base.Arch = cmp.Or(r.Arch, base.Arch)
+	base.DraftVocab = r.DraftVocab
+	return specblock.Config{Base: base, Block: r.Block, RankWidth: r.RankWidth, Shift: r.Shift, Broadcast: r.Broadcast,
+		RankNormed: r.RankNormed, RankFull: r.RankFull}
 }

@@ -48,8 +48,8 @@ func TestLayersBeginAsBlocks(t *testing.T) {
 func sameLayer(t *testing.T, rng *rand.Rand, arch string, m *model.Model, b int) {
 	t.Helper()
 	r := specblock.NewRecipe().For(m)
-	c := specblockhead.Config{Config: train.Layering{Layers: 1, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim,
-		FFN: m.Config.FFN, RopeBase: r.RopeBase}.Config(&m.Config), Block: 1, Taps: []int{b}, TargetLayers: b + 1}
+	c := specblockhead.Config{Base: train.Layering{Layers: 1, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim,
+		FFN: m.Config.FFN, RopeBase: r.RopeBase}.Base(&m.Config, []int{b}), Block: 1}
 	if r.Arch != "" {
 		c.Arch = r.Arch
 	}
