@@ -295,7 +295,7 @@ func TestFreezeAndExport(t *testing.T) {
 // weightsOf is the values of a head's tensors.
 func weightsOf(h learn.Head) map[string][]float32 {
 	all := map[string][]float32{}
-	h.Weights(func(w headfile.Weight) {
+	h.Tensors().Weights(func(w headfile.Weight) {
 		w.Each(func(_ int, row []float32) { all[w.Name] = append(all[w.Name], row...) })
 	})
 	return all

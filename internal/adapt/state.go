@@ -52,7 +52,7 @@ const (
 func Fingerprint(h learn.Head) string {
 	sum := sha256.New()
 	var b []byte
-	h.Weights(func(w headfile.Weight) {
+	h.Tensors().Weights(func(w headfile.Weight) {
 		io.WriteString(sum, w.Name)
 		w.Each(func(_ int, row []float32) {
 			b = b[:0]

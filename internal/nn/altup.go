@@ -115,7 +115,7 @@ func (e *Exec) streamPhase(job streamJob) {
 	}
 	job.e = e
 	e.grow(scratchSizes{row: job.all.Cols})
-	j := e.plan.streams.next()
+	j := e.plan.streams.next(&e.plan)
 	*j = job
 	e.OwnRows(job.x.Rows, 4*job.all.Cols, j)
 }

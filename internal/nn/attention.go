@@ -111,7 +111,7 @@ func (e *Exec) attend(a *Attention, layer int, f *Forest, qkv, out Mat, in *Inta
 // attending prepares an attendJob, with blocks large enough to walk the keys and values efficiently.
 func (e *Exec) attending(a *Attention, layer int, f *Forest, qkv, out Mat) *attendJob {
 	group := a.Heads / a.KVHeads
-	j := e.plan.attends.next()
+	j := e.plan.attends.next(&e.plan)
 	j.e = e
 	j.a = a
 	j.layer = layer

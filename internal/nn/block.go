@@ -266,7 +266,7 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 	if e.records == nil && b.wholePanels() && !b.Attn.normsAll() {
 		e.projectHeads(src, projs[:len(b.QKV)], e.storing(&b.Attn, layer, f, qkv, b.Attn.Heads))
 		if width/b.Attn.KVHeads%gemm.Group == 0 && !b.Rounded && b.AttnInner == nil {
-			o := e.plan.linears.next()
+			o := e.plan.linears.next(&e.plan)
 			o.intake.await(e, Source{X: Mat{Rows: src.X.Rows, Cols: width}}, o.ready(e, out))
 			e.attend(&b.Attn, layer, f, qkv, Mat{}, &o.intake)
 			e.plan.product(o)

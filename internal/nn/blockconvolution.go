@@ -22,7 +22,7 @@ func (e *Exec) ConvolveBlock(c *BlockConvolution, after int, before []int32, x, 
 	if e.records != nil {
 		e.records.ConvolveBlock(c, after, before, x, added, dst)
 	}
-	j := e.plan.blockConvolutions.next()
+	j := e.plan.blockConvolutions.next(&e.plan)
 	*j = blockConvolveJob{c, after, before, x, added, dst}
 	e.PerRow(x.Rows, c.Taps*x.Cols, j)
 }

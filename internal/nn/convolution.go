@@ -42,7 +42,7 @@ type convolveJob struct {
 }
 
 func (e *Exec) convolve(j convolveJob) {
-	job := e.plan.convolves.next()
+	job := e.plan.convolves.next(&e.plan)
 	*job = j
 	e.perRow(j.x.Rows, len(j.conv.Taps)*j.x.Cols, job, false)
 }
@@ -120,10 +120,10 @@ func (c *ShortConv) mix(e *Exec, layer int, f *Forest, src Source, out Proj, m *
 	n, width := src.X.Rows, len(c.Conv.Taps[0])
 	in, y := e.Mat(&m.in, n, 3*width), e.Mat(&m.mixed, n, width)
 	e.Linear(src, Proj{Linear: &c.In, Dst: in})
-	gates := e.plan.gates.next()
+	gates := e.plan.gates.next(&e.plan)
 	*gates = gateJob{in.Columns(0, width), in.Columns(2*width, 3*width)}
 	e.OwnRows(n, width, gates)
-	after := e.plan.gates.next()
+	after := e.plan.gates.next(&e.plan)
 	*after = gateJob{in.Columns(width, 2*width), y}
 	e.convolve(convolveJob{conv: &c.Conv, layer: layer, f: f, x: in.Columns(2*width, 3*width), y: y, next: after})
 	e.Linear(Source{X: y}, out)

@@ -59,7 +59,7 @@ func (d *DeltaNet) mix(e *Exec, layer int, f *Forest, src Source, out Proj, m *B
 	in, mixed := e.Mat(&b.in, n, d.channels()), e.Mat(&b.mixed, n, d.channels())
 	z, gates := e.Mat(&b.z, n, d.values()), e.Mat(&b.gates, n, 2*d.ValueHeads)
 	y := e.Mat(&b.out, n, d.values())
-	j := e.plan.deltas.next()
+	j := e.plan.deltas.next(&e.plan)
 	*j = deltaJob{d: d, z: z, outerJob: outerJob{e: e, outerHeads: d.heads(), layer: layer, f: f,
 		mixed: mixed, gates: gates, y: y}}
 	qkv, gate := Proj{Linear: &d.QKV, Dst: in}, Proj{Linear: &d.Z, Dst: z}

@@ -11,7 +11,7 @@ func (e *Exec) Embed(t Table, tokens []int32, dst Mat) {
 	if e.records != nil && e.records.Embed(t, tokens, dst) {
 		return
 	}
-	j := e.plan.embeds.next()
+	j := e.plan.embeds.next(&e.plan)
 	*j = embedJob{t, tokens, dst}
 	e.OwnRows(len(tokens), rowCost*dst.Cols, j)
 }
@@ -32,7 +32,7 @@ func (e *Exec) Gather(src Mat, rows []int32, dst Mat) {
 	if e.records != nil {
 		e.records.Gather(src, rows, dst)
 	}
-	j := e.plan.gathers.next()
+	j := e.plan.gathers.next(&e.plan)
 	*j = gatherJob{src, dst, rows}
 	e.PerRow(len(rows), src.Cols, j)
 }

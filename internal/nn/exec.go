@@ -117,7 +117,7 @@ func (e *Exec) add(x, y Mat, act Activation) {
 	if e.records != nil {
 		e.records.Add(x, y, act)
 	}
-	j := e.plan.adds.next()
+	j := e.plan.adds.next(&e.plan)
 	*j = addJob{x, y, act}
 	e.OwnRows(x.Rows, x.Cols, j)
 }

@@ -110,7 +110,7 @@ func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
 	}
 	e.expertProducts(r, src, projs[first:]...)
 	e.expertProducts(r, made, expertProj{func(m *MLP) *Linear { return &m.Down }, results})
-	c := e.plan.mixes.next()
+	c := e.plan.mixes.next(&e.plan)
 	*c = mixJob{r, results, sum}
 	e.OwnRows(x.Rows, h.Used*sum.Dst.Cols, c)
 	if h.Widen != nil {
@@ -135,7 +135,7 @@ func (e *Exec) both(b *Block, x Mat, m *BlockBuffers) {
 	e.mlp(b, x, Proj{Linear: &b.MLP.Down, Dst: down}, m)
 	e.experts(b, x, Proj{Dst: sum}, m)
 	if b.Experts.MLPGate != nil {
-		gate := e.plan.rowGates.next()
+		gate := e.plan.rowGates.next(&e.plan)
 		*gate = rowGateJob{e.Mat(&m.mlpGate, x.Rows, 1), down}
 		e.OwnRows(x.Rows, x.Cols, gate)
 	}
@@ -170,7 +170,7 @@ type expertProj struct {
 
 // expertProducts plans products of the pairs' rows with the experts' matrices. Each matrix is read once.
 func (e *Exec) expertProducts(r *routing, src Source, projs ...expertProj) {
-	j := e.plan.experts.next()
+	j := e.plan.experts.next(&e.plan)
 	j.units = j.units[:0]
 	var uses [inputTypes]bool
 	panels, size := 0, 0

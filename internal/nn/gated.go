@@ -12,7 +12,7 @@ func (e *Exec) gatedAttention(b *Block, layer int, f *Forest, src Source, out Pr
 	qkv, attn := e.mat(&m.qkv, n, a.QKVCols(), m.widest.qkv), e.mat(&m.attn, n, width, m.widest.attn)
 	k := Proj{Linear: &b.QKV[1], Dst: qkv.Columns(width, width+keys)}
 	v := Proj{Linear: &b.QKV[2], Dst: qkv.Columns(width+keys, width+2*keys)}
-	gate := e.plan.sigmoids.next()
+	gate := e.plan.sigmoids.next(&e.plan)
 	if len(b.QKV) > 3 { // gates have their own product
 		gates := e.mat(&m.gated, n, b.QKV[3].W.Out(), m.widest.attn)
 		e.Linear(src, Proj{Linear: &b.QKV[0], Dst: qkv.Columns(0, width)}, k, v, Proj{Linear: &b.QKV[3], Dst: gates})
@@ -26,7 +26,7 @@ func (e *Exec) gatedAttention(b *Block, layer int, f *Forest, src Source, out Pr
 	} else {
 		both := e.Mat(&m.gated, n, 2*width)
 		e.Linear(src, Proj{Linear: &b.QKV[0], Dst: both}, k, v)
-		queries := e.plan.queries.next()
+		queries := e.plan.queries.next(&e.plan)
 		*queries = queriesJob{both, qkv, a.Dim}
 		e.OwnRows(n, width, queries)
 		*gate = sigmoidJob{both, attn, a.Dim, a.Dim}

@@ -35,7 +35,7 @@ func (e *Exec) projectInner(src Source, act Activation, down Proj, linears ...*L
 	if e.records != nil || rows == 1 || idle*mostIdle > tasks {
 		return false
 	}
-	j, o := e.plan.linears.next(), e.plan.linears.next()
+	j, o := e.plan.linears.next(&e.plan), e.plan.linears.next(&e.plan)
 	var projs [2]Proj
 	for i, l := range linears {
 		projs[i] = Proj{Linear: l, Dst: Mat{Rows: rows}} // its results are not stored

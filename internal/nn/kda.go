@@ -60,7 +60,7 @@ func (d *KimiDelta) mix(e *Exec, layer int, f *Forest, src Source, out Proj, m *
 		Proj{Linear: &d.Decay[0], Dst: low.Columns(0, rank)}, Proj{Linear: &d.Gate[0], Dst: low.Columns(rank, 2*rank)})
 	e.Linear(Source{X: low.Columns(0, rank)}, Proj{Linear: &d.Decay[1], Dst: decay})
 	e.Linear(Source{X: low.Columns(rank, 2*rank)}, Proj{Linear: &d.Gate[1], Dst: gate})
-	j := e.plan.kimiDeltas.next()
+	j := e.plan.kimiDeltas.next(&e.plan)
 	*j = kimiDeltaJob{d: d, decay: decay, gate: gate, outerJob: outerJob{e: e, outerHeads: d.heads(), layer: layer, f: f,
 		mixed: mixed, gates: beta, y: y}}
 	e.outer(&j.outerJob, convolveJob{conv: &d.Conv, x: in, next: j})

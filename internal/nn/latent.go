@@ -55,7 +55,7 @@ func (e *Exec) latentAttention(b *Block, layer int, f *Forest, src Source, out P
 		e.Linear(Source{X: query, Norm: l.QueryNorm}, Proj{Linear: &l.Query, Dst: queries})
 	}
 	qkv, attn := e.Mat(&m.qkv, n, a.QKVCols()), e.Mat(&m.attn, n, a.Heads*a.Latent)
-	j := e.plan.latents.next()
+	j := e.plan.latents.next(&e.plan)
 	*j = latentJob{a, &l.Norm, queries, down, qkv}
 	e.OwnRows(n, qkv.Cols, j)
 	e.perHead(l.KeyUp, queries, queries.Cols/a.Heads, qkv, a.Dim)
@@ -98,7 +98,7 @@ func (j *latentJob) Do(_, i int) {
 // perHead plans one product per head: for head h, of the columns of src from h·from on, as many as
 // it reads, into the columns of dst from h·to on.
 func (e *Exec) perHead(w []Linear, src Mat, from int, dst Mat, to int) {
-	j := e.plan.heads.next()
+	j := e.plan.heads.next(&e.plan)
 	*j = headJob{e, w, src, dst, from, to, max(1, src.Rows/headRows)}
 	e.plan.phase(len(w)*j.parts, j)
 	e.run()

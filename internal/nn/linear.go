@@ -64,14 +64,14 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 
 // project plans the products of a source, whose rows kept also receives.
 func (e *Exec) project(src Source, kept Mat, projs []Proj) {
-	j := e.plan.linears.next()
+	j := e.plan.linears.next(&e.plan)
 	j.intake.Enter(e, src, j.ready(e, projs...), kept)
 	e.plan.product(j)
 }
 
 // projectHeads plans the products that make queries, keys and values, and stores keys and values as they are made.
 func (e *Exec) projectHeads(src Source, projs []Proj, store *storeJob) {
-	j := e.plan.linears.next()
+	j := e.plan.linears.next(&e.plan)
 	j.intake.Enter(e, src, j.ready(e, projs...), Mat{})
 	j.store = store
 	j.rowParts = max(1, j.rows/headRows)

@@ -61,7 +61,7 @@ func (e *Exec) cell(gates, before, h, c Mat) {
 	if e.records != nil {
 		e.records.Cell(gates, before, h, c)
 	}
-	j := e.plan.cells.next()
+	j := e.plan.cells.next(&e.plan)
 	*j = cellJob{gates, before, h, c}
 	e.OwnRows(gates.Rows, gates.Cols, j)
 }

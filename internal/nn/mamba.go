@@ -35,7 +35,7 @@ func (d *Mamba) mix(e *Exec, layer int, f *Forest, src Source, out Proj, m *Bloc
 	all, mixed := e.Mat(&b.in, n, values+channels+d.Heads), e.Mat(&b.mixed, n, channels)
 	gates, y := e.Mat(&b.gates, n, 2*d.Heads), e.Mat(&b.out, n, values)
 	e.Linear(src, Proj{Linear: &d.In, Dst: all})
-	j := e.plan.mambas.next()
+	j := e.plan.mambas.next(&e.plan)
 	*j = mambaJob{d: d, z: all.Columns(0, values), dt: all.Columns(values+channels, values+channels+d.Heads),
 		outerJob: outerJob{e: e, outerHeads: d.heads(), layer: layer, f: f, mixed: mixed, gates: gates, skip: d.Skip, y: y}}
 	e.outer(&j.outerJob, convolveJob{conv: &d.Conv, x: all.Columns(values, values+channels), next: j})

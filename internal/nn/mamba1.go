@@ -43,7 +43,7 @@ func (d *Mamba1) mix(e *Exec, layer int, f *Forest, src Source, out Proj, m *Blo
 	low, steps := e.Mat(&b.both, n, rank+2*d.States), e.Mat(&b.gates, n, width)
 	y := e.Mat(&b.out, n, width)
 	e.Linear(src, Proj{Linear: &d.In, Dst: in})
-	j := e.plan.mamba1s.next()
+	j := e.plan.mamba1s.next(&e.plan)
 	*j = mamba1Job{d: d, e: e, layer: layer, f: f, walk: f.walk(), mixed: mixed, steps: steps, y: y,
 		z: in.Columns(width, 2*width), low: low.Columns(rank, rank+2*d.States)}
 	e.convolve(convolveJob{conv: &d.Conv, layer: layer, f: f, x: in.Columns(0, width), y: mixed, state: len(d.A), next: j})

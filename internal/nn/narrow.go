@@ -13,7 +13,7 @@ func (e *Exec) narrowAttention(b *Block, layer int, f *Forest, src Source, out P
 	results := e.mat(&m.mixed, n, a.Heads*a.ValueDim, m.widest.attn)
 	e.Linear(src, Proj{Linear: &b.QKV[0], Dst: qkv.Columns(0, queries)},
 		Proj{Linear: &b.QKV[1], Dst: qkv.Columns(queries, queries+keys)}, Proj{Linear: &b.QKV[2], Dst: values})
-	widen, narrow := e.plan.widths.next(), e.plan.widths.next()
+	widen, narrow := e.plan.widths.next(&e.plan), e.plan.widths.next(&e.plan)
 	*widen = widthJob{values, qkv.Columns(queries+keys, queries+2*keys), a.KVHeads}
 	*narrow = widthJob{attn, results, a.Heads}
 	e.OwnRows(n, keys, widen)

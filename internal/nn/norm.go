@@ -40,7 +40,7 @@ func (e *Exec) Normalise(norm *Norm, x, dst Mat) {
 	if e.records != nil {
 		e.records.Normalise(norm, x, dst)
 	}
-	j := e.plan.norms.next()
+	j := e.plan.norms.next(&e.plan)
 	*j = normJob{norm, x, dst}
 	e.OwnRows(x.Rows, x.Cols, j)
 }

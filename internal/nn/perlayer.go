@@ -42,7 +42,7 @@ func (e *Exec) PerLayerInputs(t *PerLayerTable, tokens []int32, x Mat, m *BlockB
 	m.PerLayer = e.Mat(&m.perLayer, x.Rows, n)
 	e.Linear(Source{X: x}, Proj{Linear: &t.Project, Dst: m.PerLayer})
 	e.grow(scratchSizes{row: n})
-	j := e.plan.inputs.next()
+	j := e.plan.inputs.next(&e.plan)
 	*j = perLayerJob{e, t, tokens, m.PerLayer}
 	e.OwnRows(len(tokens), rowCost*n, j)
 }
@@ -71,7 +71,7 @@ func (e *Exec) scale(x Mat, factor float32) {
 	if e.records != nil {
 		panic("nn: a layer whose output is scaled has no gradient")
 	}
-	j := e.plan.scales.next()
+	j := e.plan.scales.next(&e.plan)
 	*j = scaleJob{x, factor}
 	e.OwnRows(x.Rows, x.Cols, j)
 }

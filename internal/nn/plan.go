@@ -7,6 +7,7 @@ import "github.com/grovellm/grove/internal/kernels/par"
 // operations: in a small network, forks and joins cost more than the products do.
 type plan struct {
 	phases []par.Phase
+	used   []*int     // of the slots in use
 	held   int        // Holds that are not yet released
 	last   *linearJob // the last product planned
 
@@ -51,7 +52,10 @@ type slots[T any] struct {
 	used int
 }
 
-func (s *slots[T]) next() *T {
+func (s *slots[T]) next(p *plan) *T {
+	if s.used == 0 {
+		p.used = append(p.used, &s.used)
+	}
 	if s.used == len(s.all) {
 		s.all = append(s.all, new(T))
 	}
@@ -79,33 +83,10 @@ func (p *plan) take() []par.Phase {
 	p.phases = phases[:0]
 	p.last = nil
 	p.open = nil
-	p.strips.used, p.products.used = 0, 0
-	p.linears.used = 0
-	p.stores.used = 0
-	p.attends.used = 0
-	p.embeds.used = 0
-	p.gathers.used = 0
-	p.experts.used = 0
-	p.mixes.used = 0
-	p.blocks.used = 0
-	p.adds.used = 0
-	p.norms.used = 0
-	p.cells.used = 0
-	p.scales.used = 0
-	p.inputs.used = 0
-	p.streams.used = 0
-	p.convolves.used = 0
-	p.gates.used = 0
-	p.deltas.used = 0
-	p.mambas.used = 0
-	p.mamba1s.used = 0
-	p.kimiDeltas.used = 0
-	p.queries.used = 0
-	p.widths.used = 0
-	p.sigmoids.used = 0
-	p.latents.used, p.heads.used = 0, 0
-	p.rowGates.used = 0
-	p.blockConvolutions.used = 0
+	for _, n := range p.used {
+		*n = 0
+	}
+	p.used = p.used[:0]
 	return phases
 }
 
@@ -173,7 +154,7 @@ func (e *Exec) OwnRows(n, cols int, j par.Job) {
 
 // perRow plans j over n rows of cols elements each, a few rows to a task.
 func (e *Exec) perRow(n, cols int, j par.Job, own bool) {
-	b := e.plan.blocks.next()
+	b := e.plan.blocks.next(&e.plan)
 	*b = blockJob{j, n, max(1, n/(e.Threads()*4)), own}
 	if n > 0 {
 		if s := e.plan.openStrip(n); own && s != nil {

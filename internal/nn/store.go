@@ -11,7 +11,7 @@ func (e *Exec) store(a *Attention, layer int, f *Forest, rows Mat, heads int) {
 
 // storing prepares a storeJob.
 func (e *Exec) storing(a *Attention, layer int, f *Forest, rows Mat, heads int) *storeJob {
-	j := e.plan.stores.next()
+	j := e.plan.stores.next(&e.plan)
 	*j = storeJob{a: a, heads: heads, layer: layer, f: f, rows: rows}
 	if a.Rope != nil {
 		a.Rope.prepare(f.maxPosition())

@@ -61,7 +61,7 @@ func (e *Exec) strip(n int) *strip {
 	if s := p.openStrip(n); s != nil {
 		return s
 	}
-	s, at := p.strips.next(), len(p.phases)
+	s, at := p.strips.next(p), len(p.phases)
 	s.n = n
 	s.parts = min(n, e.Threads())
 	s.ops = s.ops[:0]
@@ -123,7 +123,7 @@ type productJob struct {
 
 // product adds the products of a source to a strip.
 func (e *Exec) product(s *strip, src Source, projs ...Proj) {
-	j := e.plan.products.next()
+	j := e.plan.products.next(&e.plan)
 	*j = productJob{e: e, src: src, projs: append(j.projs[:0], projs...)}
 	width := 0
 	for _, p := range projs {

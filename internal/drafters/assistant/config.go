@@ -40,6 +40,7 @@ const target = "gemma4"
 // target's last layer.
 type Config struct {
 	headfile.Base
+	headfile.GGUFOnly // of folders that are written: it reads them
 
 	Centroids int // clusters of tokens, all of the same size; 0: rows have logits of all tokens
 	Chosen    int // clusters whose tokens have logits

@@ -9,7 +9,6 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/tensor"
 )
 
 var kind = headfile.Kind{
@@ -131,12 +130,4 @@ func (*Config) Place(name, _ string) headfile.Place {
 	}
 	hf, _ := model.HFName(target, name)
 	return headfile.Place{Name: hf}
-}
-
-// Folders reports that none can be written.
-func (*Config) Folders() (authors, speculators bool) { return false, false }
-
-// FolderFields returns an error.
-func (*Config) FolderFields(map[string]any, tensor.Type, []tensor.Tensor, *model.Config) (map[string]any, string, error) {
-	return nil, "", fmt.Errorf("a %s is written only as a GGUF file", kind.Name)
 }

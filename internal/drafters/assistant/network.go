@@ -29,7 +29,7 @@ func NewNetwork(c Config, w model.Weights, of *model.Network) (*Network, error) 
 	}
 	n := layOut(c)
 	n.Embed, n.TargetNorm = of.Embed, of.Norm
-	if err := n.tensors().Load(w); err != nil {
+	if err := n.Tensors().Load(w); err != nil {
 		return nil, err
 	}
 	var err error
@@ -40,10 +40,10 @@ func NewNetwork(c Config, w model.Weights, of *model.Network) (*Network, error) 
 func layOut(c Config) *Network { return &Network{Config: c, Norm: nn.Norm{Eps: c.NormEps}} }
 
 // Parts lists the tensors of an assistant.
-func (c *Config) Parts() headfile.Parts { return layOut(*c).tensors() }
+func (c *Config) Parts() headfile.Parts { return layOut(*c).Tensors() }
 
-// tensors lists the network's tensors, in the order in which random weights are drawn.
-func (n *Network) tensors() headfile.Parts {
+// Tensors lists the network's tensors, in the order in which random weights are drawn.
+func (n *Network) Tensors() headfile.Parts {
 	c := &n.Config
 	list := headfile.Parts{
 		headfile.Linear("token_embd", &n.Head, c.Vocab, c.Hidden, false),

@@ -33,7 +33,7 @@ func Exports(t *testing.T, hidden int, generate func(r *rapid.T) (learn.Learner,
 			}
 			d.Use(Must(s.Packed())(r))
 		}
-		d.Head().Weights(func(w headfile.Weight) {
+		d.Head().Tensors().Weights(func(w headfile.Weight) {
 			if w.Fixed {
 				own[w.Name]++
 			}

@@ -236,7 +236,7 @@ func means(t *testing.T, s *learn.Student, study learn.Study, batch func() *lear
 			}
 		}
 		differ, vectors := false, map[string][]float32{}
-		Must(s.Packed())(t).Weights(func(w headfile.Weight) { vectors[w.Name] = w.Vector })
+		Must(s.Packed())(t).Tensors().Weights(func(w headfile.Weight) { vectors[w.Name] = w.Vector })
 		for i, p := range s.Params() {
 			if v := vectors[p.Name]; v != nil && !slices.Equal(v, want[i]) {
 				t.Fatalf("%s is packed with other numbers than the mean", p.Name)

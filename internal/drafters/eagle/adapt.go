@@ -26,8 +26,6 @@ func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 // trainable is a network as a learn.Head.
 type trainable struct{ *Network }
 
-func (h trainable) Weights(yield func(headfile.Weight)) { h.Tensors().Weights(yield) }
-
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	n := h.Network
 	twin := LayOut(n.Config)

@@ -34,14 +34,14 @@ func NewNetwork(c Config, w model.Weights, target *model.Network) (*Network, err
 		return nil, err
 	}
 	n := &Network{Config: c, Ends: headfile.EndsOf(target, nil), GNorm: target.Norm}
-	return n, n.parts().Load(w)
+	return n, n.Tensors().Load(w)
 }
 
 // Parts lists the tensors of a head.
-func (c *Config) Parts() headfile.Parts { return (&Network{Config: *c}).parts() }
+func (c *Config) Parts() headfile.Parts { return (&Network{Config: *c}).Tensors() }
 
-// parts lists the network's tensors, in the order in which random weights are drawn.
-func (n *Network) parts() headfile.Parts {
+// Tensors lists the network's tensors, in the order in which random weights are drawn.
+func (n *Network) Tensors() headfile.Parts {
 	c, list := &n.Config, headfile.Parts{n.Ends.Part(&n.Config, false)}
 	for i, in := range []int{2 * c.Hidden, c.Hidden} {
 		list = append(list, headfile.LSTM(fmt.Sprintf("lstm.%d", i), &n.LSTM[i], c.Hidden, in, c.Recurrent))

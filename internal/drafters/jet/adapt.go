@@ -11,14 +11,12 @@ import (
 )
 
 // Head and Use make the drafter a learn.Learner.
-func (d *drafter) Head() learn.Head { return trainable{d.blocks.n} }
+func (d *drafter) Head() learn.Head { return d.blocks.trainable }
 
-func (d *drafter) Use(h learn.Head) { d.blocks.n = h.(trainable).Network }
+func (d *drafter) Use(h learn.Head) { d.blocks.trainable = h.(trainable) }
 
 // trainable is a network as a learn.Head.
 type trainable struct{ *Network }
-
-func (h trainable) Weights(yield func(headfile.Weight)) { h.Tensors().Weights(yield) }
 
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	n := LayOutNetwork(h.Config)

@@ -13,7 +13,6 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/nn"
-	"github.com/grovellm/grove/tree"
 )
 
 // Options of the drafter. It does not support dynaspec, whose router reads the state of a node's
@@ -34,7 +33,7 @@ func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &blocks{n: n}
+	b := &blocks{trainable: trainable{n}}
 	d, err := onepass.New(onepass.Config{
 		Model: b, Head: &n.Config, Shape: shape, Depth: o.Depth, Modifiers: o.Modifiers, Target: target,
 	})
@@ -52,32 +51,24 @@ type drafter struct {
 
 // blocks is a head as a onepass.Model.
 type blocks struct {
-	n    *Network
+	trainable
 	bufs Buffers
 }
 
 // Block returns the layout: the anchor's row drafts nothing.
 func (b *blocks) Block() onepass.Block {
-	return onepass.Block{Depths: b.n.Block - 1, Skip: 1, Causal: b.n.EndsEarly()}
+	return onepass.Block{Depths: b.Config.Block - 1, Skip: 1, Causal: b.EndsEarly()}
 }
 
-func (b *blocks) Taps() []int     { return b.n.Taps }
-func (b *blocks) Pages() nn.Pages { return b.n.Pages() }
 func (b *blocks) Text() sequence.TextOptions {
-	return sequence.TextOptions{Layers: len(b.n.Taps), Rows: 1, Window: b.n.Config.Context}
+	return sequence.TextOptions{Layers: len(b.Taps), Rows: 1, Window: b.Config.Context}
 }
-
-func (b *blocks) LayOut(t *tree.Tree, anchor int32, rows int) { b.n.LayOut(t, anchor, rows) }
 
 // Read adds to the head's context, which is made only from taps.
 func (b *blocks) Read(e *nn.Exec, f *nn.Forest, _ []int32, taps nn.Mat) {
-	b.n.Context(e, f, taps, &b.bufs)
+	b.Context(e, f, taps, &b.bufs)
 }
 
 func (b *blocks) Run(e *nn.Exec, f *nn.Forest, tokens, _ []int32, _, x nn.Mat) {
-	b.n.Run(e, f, tokens, x, &b.bufs)
-}
-
-func (b *blocks) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
-	return trainable{b.n}.Output()
+	b.Network.Run(e, f, tokens, x, &b.bufs)
 }

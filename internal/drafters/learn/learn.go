@@ -41,7 +41,7 @@ type Learner interface {
 // Head has the layers of a drafter over some weights. It is immutable, and can be a map key.
 type Head interface {
 	// Weights calls yield for every tensor that the head has of its own, by its name in files.
-	Weights(yield func(headfile.Weight))
+	Tensors() headfile.Parts
 
 	// Rebuild makes the same layers over other weights; Fixed ones stay.
 	Rebuild(w model.Weights) (Head, error)

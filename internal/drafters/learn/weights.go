@@ -23,7 +23,7 @@ type kinds map[string]gemm.Type
 
 func kindsOf(h Head) kinds {
 	k := kinds{}
-	h.Weights(func(w headfile.Weight) {
+	h.Tensors().Weights(func(w headfile.Weight) {
 		switch {
 		case w.Fixed:
 		case w.Matrix != nil:
@@ -101,7 +101,7 @@ func pack(name string, t gemm.Type, x nn.Mat) (*gemm.Matrix, error) {
 func fill(params map[string]*autograd.Param, h Head) error {
 	left := len(params)
 	var err error
-	h.Weights(func(w headfile.Weight) {
+	h.Tensors().Weights(func(w headfile.Weight) {
 		if w.Fixed {
 			return
 		}
@@ -133,7 +133,7 @@ func Write(path, name string, h Head) error {
 // Tensors returns all tensors of a head for a file: matrices in the types that the head drafts
 // with, bit for bit.
 func Tensors(h Head) (list []tensor.Tensor, err error) {
-	h.Weights(func(w headfile.Weight) {
+	h.Tensors().Weights(func(w headfile.Weight) {
 		t, e := encode(&w)
 		list, err = append(list, t), errors.Join(err, e)
 	})

@@ -19,13 +19,11 @@ func (d *drafter) Use(h learn.Head) { d.heads.n = h.(trainable).Network }
 // trainable is a network, whose heads share an output matrix, as a learn.Head.
 type trainable struct{ *Network }
 
-func (h trainable) Weights(yield func(headfile.Weight)) { h.parts().Weights(yield) }
-
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	n := layOut(h.Config)
 	n.Norm = h.Norm
 	n.Tokens, n.Ends = h.Tokens, h.Ends
-	return trainable{n}, n.parts().Load(w)
+	return trainable{n}, n.Tensors().Load(w)
 }
 
 // Last is the first head: what follows its token is lost where it is wrong.

@@ -90,8 +90,6 @@ type heads struct {
 // Block returns a layout with a row for each head, which sees no other.
 func (h *heads) Block() onepass.Block { return onepass.Block{Depths: h.n.Depths, Causal: true} }
 
-func (h *heads) Taps() []int { return h.n.Taps }
-
 // Pages returns pages whose rows take no memory.
 func (h *heads) Pages() nn.Pages { return nn.Pages{} }
 

@@ -37,7 +37,7 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	for i := range n.Outputs { // as the target makes of its logits
 		n.Outputs[i].Scale, n.Outputs[i].Cap = target.Head.Scale, target.Head.Cap
 	}
-	return n, n.parts().Load(w)
+	return n, n.Tensors().Load(w)
 }
 
 // layOut returns a network without weights.
@@ -53,10 +53,10 @@ func layOut(c Config) *Network {
 }
 
 // Parts lists the tensors of heads.
-func (c *Config) Parts() headfile.Parts { return layOut(*c).parts() }
+func (c *Config) Parts() headfile.Parts { return layOut(*c).Tensors() }
 
-// parts lists the network's tensors, in the order in which random weights are drawn.
-func (n *Network) parts() (list headfile.Parts) {
+// Tensors lists the network's tensors, in the order in which random weights are drawn.
+func (n *Network) Tensors() (list headfile.Parts) {
 	c := &n.Config
 	for i := range n.Residual {
 		for j := range n.Residual[i] {

@@ -33,7 +33,6 @@ import (
 // goroutine uses it at a time.
 type Model interface {
 	Block() Block
-	Taps() []int                // layers of the target that it reads; see draft.Drafter
 	Pages() nn.Pages            // of the contexts
 	Text() sequence.TextOptions // of a sequence
 
@@ -181,7 +180,7 @@ type Drafter struct {
 }
 
 // Taps returns the model's taps.
-func (d *Drafter) Taps() []int { return d.Model.Taps() }
+func (d *Drafter) Taps() []int { return d.Head.Common().Taps }
 
 // Blocks returns the network that it drafts with.
 func (d *Drafter) Blocks() Model { return d.Model }

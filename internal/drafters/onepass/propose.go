@@ -109,7 +109,7 @@ func (d *Drafter) run() {
 	d.tokens = d.tokens[:0]
 	d.anchors = d.anchors[:0]
 	d.from = d.from[:0]
-	width, ahead := len(d.Model.Taps())*d.hidden, 0
+	width, ahead := len(d.Taps())*d.hidden, 0
 	for _, s := range d.live {
 		rows := d.whole
 		if d.block.Causal {

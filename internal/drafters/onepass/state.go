@@ -31,7 +31,7 @@ func (s *state) commit(r *draft.Rows) {
 
 // read adds the live sequences' waiting rows to their contexts.
 func (d *Drafter) read() {
-	width := len(d.Model.Taps()) * d.hidden
+	width := len(d.Taps()) * d.hidden
 	for {
 		d.forest.Reset()
 		d.tokens = d.tokens[:0]

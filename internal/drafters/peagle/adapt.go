@@ -11,19 +11,17 @@ import (
 )
 
 // Head and Use make the drafter a learn.Learner.
-func (d *drafter) Head() learn.Head { return trainable{d.blocks.n} }
+func (d *drafter) Head() learn.Head { return d.blocks.trainable }
 
-func (d *drafter) Use(h learn.Head) { d.blocks.n = h.(trainable).Network }
+func (d *drafter) Use(h learn.Head) { d.blocks.trainable = h.(trainable) }
 
 // trainable is a network as a learn.Head.
 type trainable struct{ *Network }
 
-func (h trainable) Weights(yield func(headfile.Weight)) { h.tensors().Weights(yield) }
-
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	n := layOut(h.Config)
 	n.Base.Tokens, n.Base.Ends = h.Base.Tokens, h.Base.Ends
-	return trainable{n}, n.tensors().Load(w)
+	return trainable{n}, n.Tensors().Load(w)
 }
 
 func (h trainable) Last(name string) bool { return learn.LastLayer(name, h.Layers) }

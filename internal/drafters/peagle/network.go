@@ -31,7 +31,7 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	}
 	n := layOut(c)
 	n.Base.Tokens, n.Base.Ends = tokens, headfile.EndsOf(target, tokens)
-	return n, n.tensors().Load(w)
+	return n, n.Tensors().Load(w)
 }
 
 // layOut returns a network without weights.
@@ -40,7 +40,7 @@ func layOut(c Config) *Network {
 }
 
 // Parts lists the tensors of a head.
-func (c *Config) Parts() headfile.Parts { return layOut(*c).tensors() }
+func (c *Config) Parts() headfile.Parts { return layOut(*c).Tensors() }
 
 // Names of the tensors of mask rows.
 const (
@@ -48,8 +48,8 @@ const (
 	maskEmbed  = "mask_embd"
 )
 
-// tensors lists the network's tensors, in the order in which random weights are drawn.
-func (n *Network) tensors() headfile.Parts {
+// Tensors lists the network's tensors, in the order in which random weights are drawn.
+func (n *Network) Tensors() headfile.Parts {
 	list := append(n.Base.Tensors(), headfile.Table(maskHidden, &n.MaskHidden, 1, n.Width()))
 	if n.Masks > 0 {
 		list = append(list, headfile.Table(maskEmbed, &n.MaskEmbed, n.Masks, n.Hidden))

@@ -13,7 +13,6 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/nn"
-	"github.com/grovellm/grove/tree"
 )
 
 // drafter is package onepass's drafter over the blocks of a head.
@@ -28,7 +27,7 @@ func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &blocks{n: n}
+	b := &blocks{trainable: trainable{n}}
 	d, err := onepass.New(onepass.Config{
 		Model: b, Head: &n.Config, Shape: shape, Depth: o.Depth, Modifiers: o.Modifiers, Target: target,
 	})
@@ -37,24 +36,21 @@ func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 
 // blocks implements a head's blocks for package onepass.
 type blocks struct {
-	n             *Network
+	trainable
 	anchors, from []int32 // of the current Run
 	bufs          Buffers
 }
 
 // Block returns a block whose first row drafts too, and whose rows see those before them.
-func (b *blocks) Block() onepass.Block { return onepass.Block{Depths: b.n.Depths, Causal: true} }
+func (b *blocks) Block() onepass.Block { return onepass.Block{Depths: b.Depths, Causal: true} }
 
-func (b *blocks) Taps() []int     { return b.n.Taps }
-func (b *blocks) Pages() nn.Pages { return b.n.Base.Pages() }
+func (b *blocks) Pages() nn.Pages { return b.Base.Pages() }
 func (b *blocks) Text() sequence.TextOptions {
-	return sequence.TextOptions{Layers: len(b.n.Taps), Ahead: true, Rows: 1, Window: b.n.Context}
+	return sequence.TextOptions{Layers: len(b.Taps), Ahead: true, Rows: 1, Window: b.Context}
 }
 
-func (b *blocks) LayOut(t *tree.Tree, anchor int32, rows int) { b.n.LayOut(t, anchor, rows) }
-
 func (b *blocks) Read(e *nn.Exec, f *nn.Forest, tokens []int32, taps nn.Mat) {
-	b.n.Read(e, f, tokens, taps, &b.bufs)
+	b.Network.Read(e, f, tokens, taps, &b.bufs)
 }
 
 // Run computes the anchors' entries and the mask rows below each.
@@ -70,9 +66,5 @@ func (b *blocks) Run(e *nn.Exec, f *nn.Forest, tokens, first []int32, taps, x nn
 			b.from = append(b.from, int32(len(first))+d)
 		}
 	}
-	b.n.Run(e, f, b.anchors, taps, b.from, x, &b.bufs)
-}
-
-func (b *blocks) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
-	return trainable{b.n}.Output()
+	b.Network.Run(e, f, b.anchors, taps, b.from, x, &b.bufs)
 }

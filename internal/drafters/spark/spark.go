@@ -86,7 +86,6 @@ func (b *blocks) Block() onepass.Block {
 	return onepass.Block{Depths: b.n.Depths(), Skip: skip, Rows: b.n.Block, Causal: b.n.EndsEarly()}
 }
 
-func (b *blocks) Taps() []int     { return b.n.Taps }
 func (b *blocks) Pages() nn.Pages { return b.n.Base.Pages() }
 func (b *blocks) Text() sequence.TextOptions {
 	return sequence.TextOptions{Layers: len(b.n.Taps), Rows: 1, Window: b.n.Context}

@@ -28,12 +28,10 @@ func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 // trainable is a network as a learn.Head.
 type trainable struct{ *Network }
 
-func (h trainable) Weights(yield func(headfile.Weight)) { h.parts().Weights(yield) }
-
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	n := layOut(h.Config)
 	n.Tokens, n.Ends = h.Tokens, h.Ends
-	return trainable{n}, n.parts().Load(w)
+	return trainable{n}, n.Tensors().Load(w)
 }
 
 func (h trainable) Last(name string) bool { return learn.LastLayer(name, h.Layers) }

@@ -51,7 +51,7 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	}
 	n := layOut(c)
 	n.Tokens, n.Ends = tokens, headfile.EndsOf(target, tokens)
-	return n, n.parts().Load(w)
+	return n, n.Tensors().Load(w)
 }
 
 // layOut returns a network without weights.
@@ -68,10 +68,10 @@ func layOut(c Config) *Network {
 }
 
 // Parts lists the tensors of a head.
-func (c *Config) Parts() headfile.Parts { return layOut(*c).parts() }
+func (c *Config) Parts() headfile.Parts { return layOut(*c).Tensors() }
 
-// parts lists the network's tensors, in the order in which random weights are drawn.
-func (n *Network) parts() headfile.Parts {
+// Tensors lists the network's tensors, in the order in which random weights are drawn.
+func (n *Network) Tensors() headfile.Parts {
 	c, h := &n.Config, n.Hidden
 	linear := func(name string, l *nn.Linear, out, in int) headfile.Part {
 		return headfile.Linear(name, l, out, in, false)

@@ -125,22 +125,7 @@ func yieldLinear(name string, l *nn.Linear, yield func(Weight)) {
 }
 
 // Norm is the weights of a norm over n numbers.
-func Norm(name string, to *nn.Norm, n int) Part { return &norm{name, to, n} }
-
-type norm struct {
-	name string
-	to   *nn.Norm
-	n    int
-}
-
-func (p *norm) shapes(s Shapes) { s.Need(p.name+".weight", p.n) }
-
-func (p *norm) load(w model.Weights) (err error) {
-	p.to.Weight, err = w.Vector(p.name+".weight", p.n)
-	return err
-}
-
-func (p *norm) weights(yield func(Weight)) { yieldNorm(p.name, p.to, yield) }
+func Norm(name string, to *nn.Norm, n int) Part { return Vector(name, &to.Weight, n) }
 
 func yieldNorm(name string, n *nn.Norm, yield func(Weight)) {
 	if n != nil && len(n.Weight) > 0 {

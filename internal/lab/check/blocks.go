@@ -32,11 +32,11 @@ func blockCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, an
 		if err != nil {
 			return nil, err
 		}
-		h, err := openBlocks(first, target)
+		h, taps, err := openBlocks(first, target)
 		if err != nil {
 			return nil, err
 		}
-		b := block{o: o, h: h, pages: h.Pages(), e: nn.NewExec(o.m.Pool())}
+		b := block{o: o, h: h, taps: taps, pages: h.Pages(), e: nn.NewExec(o.m.Pool())}
 		whole := h.Block().Depths + h.Block().Skip
 		causal = h.Block().Causal
 		if rows == 0 || !causal {
@@ -65,7 +65,7 @@ func blockCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, an
 
 // openBlocks is the network of a head that drafts a block in one pass, over a context that is made
 // of taps alone: the first such head from number first on, of the drafters that heads have.
-func openBlocks(first int, target registry.Target) (onepass.Model, error) {
+func openBlocks(first int, target registry.Target) (h onepass.Model, taps []int, err error) {
 	var names []string
 	for _, kind := range kindsFor(target.Model.Config.Arch) {
 		names = append(names, kind.Drafters...)
@@ -73,19 +73,20 @@ func openBlocks(first int, target registry.Target) (onepass.Model, error) {
 	for i := range names {
 		d, err := registry.New(names[(first+i)%len(names)], target)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if h, ok := d.(interface{ Blocks() onepass.Model }); ok && !h.Blocks().Text().Ahead {
-			return h.Blocks(), nil
+			return h.Blocks(), d.Taps(), nil
 		}
 	}
-	return nil, errors.New("check: no head drafts a block in one pass")
+	return nil, nil, errors.New("check: no head drafts a block in one pass")
 }
 
 // block is a head at work.
 type block struct {
 	o     *opened
 	h     onepass.Model
+	taps  []int // that it reads
 	pages nn.Pages
 	e     *nn.Exec
 	f     nn.Forest
@@ -106,7 +107,7 @@ func (b *block) run(ctx context.Context, rng *rand.Rand, text []int32, anchor in
 		n := chunk(len(text))
 		own.tree.ResetChain(text[:n])
 		text = text[n:]
-		if err := b.o.p.Run(ctx, []model.Rows{{Cache: cache, Tree: own.tree}}, b.h.Taps()); err != nil {
+		if err := b.o.p.Run(ctx, []model.Rows{{Cache: cache, Tree: own.tree}}, b.taps); err != nil {
 			return nil, err
 		}
 		cache.CommitAll()
@@ -115,10 +116,10 @@ func (b *block) run(ctx context.Context, rng *rand.Rand, text []int32, anchor in
 			both = []*mate{other, own}
 		}
 		b.f.Reset()
-		taps := nn.NewMat(n+1, len(b.h.Taps())*width)
+		taps := nn.NewMat(n+1, len(b.taps)*width)
 		for _, m := range both {
 			for node := range m.tree.Len() {
-				for i := range b.h.Taps() {
+				for i := range b.taps {
 					copy(taps.Row(b.f.Len() + node)[i*width:], b.o.p.Tap(i, 0, node))
 				}
 			}

@@ -20,15 +20,14 @@ func swap(d draft.Drafter, rng *rand.Rand) error {
 	}
 	h := l.Head()
 	w := &synthetic.Weights{Type: tensor.F32, Seed: rng.Uint64()}
-	h.Weights(func(x headfile.Weight) {
+	h.Tensors().Weights(func(x headfile.Weight) {
 		if strings.HasSuffix(x.Name, ".bias") {
 			w.Extra = append(w.Extra, x.Name)
 		}
 	})
 	other, err := h.Rebuild(w)
-	if err != nil {
-		return err
+	if err == nil {
+		l.Use(other)
 	}
-	l.Use(other)
-	return nil
+	return err
 }
