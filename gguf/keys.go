@@ -39,17 +39,24 @@ func Get[T string | bool | int64 | uint64 | float64 | []string | []bool | []int6
 // ones included. There is no []int64 of more than 2^22 bytes or 16-bit integers.
 func As[T string | bool | int64 | uint64 | float64 | []string | []bool | []int64 | []float32 | []Value](
 	v Value) (x T, ok bool) {
+	if v.raw == "" {
+		return x, false
+	}
 	switch p := any(&x).(type) {
 	case *string:
-		*p, ok = v.str()
+		ok = v.typ == typeString
+		if ok {
+			*p = v.raw[8:]
+		}
 	case *bool:
-		*p, ok = v.bool()
+		ok = v.typ == typeBool
+		*p = ok && v.raw[0] != 0
 	case *int64:
-		*p, ok = v.int()
+		*p, ok = scalarInt(v.typ, v.raw)
 	case *uint64:
 		*p, ok = v.uint()
 	case *float64:
-		*p, ok = v.float()
+		*p, ok = scalarFloat(v.typ, v.raw)
 	case *[]string:
 		*p, ok = v.strings()
 	case *[]bool:
@@ -59,7 +66,7 @@ func As[T string | bool | int64 | uint64 | float64 | []string | []bool | []int64
 	case *[]float32:
 		*p, ok = v.floats()
 	case *[]Value:
-		*p, ok = v.values()
+		*p, ok = v.first(v.Len())
 	}
 	return x, ok
 }

@@ -96,47 +96,16 @@ func le32(s string) uint32 {
 
 func le64(s string) uint64 { return uint64(le32(s)) | uint64(le32(s[4:]))<<32 }
 
-// str returns a string value.
-func (v Value) str() (string, bool) {
-	if v.typ != typeString || v.raw == "" {
-		return "", false
-	}
-	return v.raw[8:], true
-}
-
-// bool returns a truth value.
-func (v Value) bool() (b, ok bool) {
-	if v.typ != typeBool || v.raw == "" {
-		return false, false
-	}
-	return v.raw[0] != 0, true
-}
-
-// int returns an integer of any width that an int64 can hold.
-func (v Value) int() (int64, bool) {
-	if v.raw == "" {
-		return 0, false
-	}
-	return scalarInt(v.typ, v.raw)
-}
-
 // uint returns an integer of any width that is not negative.
 func (v Value) uint() (uint64, bool) {
-	if v.typ == typeUint64 && v.raw != "" {
+	if v.typ == typeUint64 {
 		return le64(v.raw), true
 	}
 	n, ok := As[int64](v)
 	return uint64(n), ok && n >= 0
 }
 
-// float returns a floating-point value, or an integer that a float64 holds exactly.
-func (v Value) float() (float64, bool) {
-	if v.raw == "" {
-		return 0, false
-	}
-	return scalarFloat(v.typ, v.raw)
-}
-
+// scalarInt returns an integer of any width that an int64 can hold.
 func scalarInt(t valueType, raw string) (int64, bool) {
 	switch t {
 	case typeUint8:
@@ -160,6 +129,7 @@ func scalarInt(t valueType, raw string) (int64, bool) {
 	return 0, false
 }
 
+// scalarFloat returns a floating-point value, or an integer that a float64 holds exactly.
 func scalarFloat(t valueType, raw string) (float64, bool) {
 	switch t {
 	case typeFloat32:
@@ -251,9 +221,6 @@ func (v Value) bools() ([]bool, bool) {
 	})
 	return out, ok
 }
-
-// values returns the elements of any array, nested ones included.
-func (v Value) values() ([]Value, bool) { return v.first(v.Len()) }
 
 // first returns the first n elements of an array, or all if it has fewer.
 func (v Value) first(n int) ([]Value, bool) {

@@ -24,23 +24,14 @@ func anthropicError(x *exchange, e *apiError) any {
 	return anthropicFailure{"error", anthropicFault{anthropicType(e.Status), e.Message}, x.id}
 }
 
+// anthropicTypes are Anthropic's error types that have a status of their own.
+var anthropicTypes = map[int]string{401: "authentication_error", 403: "permission_error", 404: "not_found_error",
+	413: "request_too_large", 429: "rate_limit_error", 503: "overloaded_error", 504: "timeout_error"}
+
 // anthropicType returns Anthropic's error type for a status.
 func anthropicType(status int) string {
-	switch status {
-	case 401:
-		return "authentication_error"
-	case 403:
-		return "permission_error"
-	case 404:
-		return "not_found_error"
-	case 413:
-		return "request_too_large"
-	case 429:
-		return "rate_limit_error"
-	case 503:
-		return "overloaded_error"
-	case 504:
-		return "timeout_error"
+	if known := anthropicTypes[status]; known != "" {
+		return known
 	}
 	if status < 500 {
 		return "invalid_request_error"

@@ -185,40 +185,19 @@ func (o *options) repetition() *field[float32] {
 // pathOf returns the body's name for a field of grove.Request.
 func (o *options) pathOf(name string) string {
 	name, _, _ = strings.Cut(strings.TrimPrefix(name, "Sampling."), "[")
-	switch name {
-	case "MaxTokens":
-		if o.MaxTokens.given && !o.MaxCompletionTokens.given {
-			return o.MaxTokens.path
-		}
-		return o.MaxCompletionTokens.path
-	case "Stop":
-		return o.Stop.path
-	case "Drafter":
-		return o.Drafter.path
-	case "Budget":
-		return o.Budget.path
-	case "Predict", "PredictTokens":
-		return o.Prediction.path
-	case "Temperature":
-		return o.Temperature.path
-	case "TopK":
-		return o.TopK.path
-	case "TopP":
-		return o.TopP.path
-	case "MinP":
-		return o.MinP.path
-	case "RepetitionPenalty":
-		return o.repetition().path
-	case "PresencePenalty":
-		return o.PresencePenalty.path
-	case "FrequencyPenalty":
-		return o.FrequencyPenalty.path
-	case "PenaltyLast":
-		return o.RepeatLastN.path
-	case "LogitBias":
-		return o.LogitBias.path
-	case "Seed":
-		return o.Seed.path
+	length := &o.MaxCompletionTokens
+	if o.MaxTokens.given && !length.given {
+		length = &o.MaxTokens
+	}
+	path, ok := map[string]string{
+		"MaxTokens": length.path, "Stop": o.Stop.path, "Drafter": o.Drafter.path, "Budget": o.Budget.path,
+		"Predict": o.Prediction.path, "PredictTokens": o.Prediction.path, "Temperature": o.Temperature.path,
+		"TopK": o.TopK.path, "TopP": o.TopP.path, "MinP": o.MinP.path, "RepetitionPenalty": o.repetition().path,
+		"PresencePenalty": o.PresencePenalty.path, "FrequencyPenalty": o.FrequencyPenalty.path,
+		"PenaltyLast": o.RepeatLastN.path, "LogitBias": o.LogitBias.path, "Seed": o.Seed.path,
+	}[name]
+	if ok {
+		return path
 	}
 	return name
 }

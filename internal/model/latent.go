@@ -25,30 +25,6 @@ func (c *Config) SetLatent(l LatentConfig) {
 	c.KVHeads = 1
 }
 
-// latentSize returns a dimension of latent attention.
-func (c *Config) latentSize(d dim) int {
-	l := &c.Latent
-	switch d {
-	case latentRank:
-		return l.Rank
-	case latentKey:
-		return l.Rank + c.Rope.Dims
-	case latentQueries:
-		return c.Heads * (l.PlainDim + c.Rope.Dims)
-	case latentQueryRank:
-		return l.QueryRank
-	case latentPlain:
-		return l.PlainDim
-	case latentValue:
-		return l.ValueDim
-	case latentHeads:
-		return c.Heads * (l.PlainDim + l.ValueDim)
-	case latentValues:
-		return c.Heads * l.ValueDim
-	}
-	return 0
-}
-
 // validateLatent checks the shape of latent attention.
 func (c *Config) validateLatent() error {
 	l := &c.Latent

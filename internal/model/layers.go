@@ -11,21 +11,19 @@ import (
 // stored returns how many layers files have.
 func (c *Config) stored() int { return c.Layers / max(c.Loops, 1) }
 
-// headDim returns the dimensions of a layer's heads.
-func (c *Config) headDim(layer int) int {
-	if c.LocalHeadDim > 0 && c.windowed(layer) {
-		return c.LocalHeadDim
+// local returns whole for a layer, or local if it has a window and those layers have a number of their own.
+func (c *Config) local(layer, whole, local int) int {
+	if local > 0 && c.windowed(layer) {
+		return local
 	}
-	return c.HeadDim
+	return whole
 }
 
+// headDim returns the dimensions of a layer's heads.
+func (c *Config) headDim(layer int) int { return c.local(layer, c.HeadDim, c.LocalHeadDim) }
+
 // heads returns the number of query heads of a layer.
-func (c *Config) heads(layer int) int {
-	if c.LocalHeads > 0 && c.windowed(layer) {
-		return c.LocalHeads
-	}
-	return c.Heads
-}
+func (c *Config) heads(layer int) int { return c.local(layer, c.Heads, c.LocalHeads) }
 
 // setHeads sets the query heads of layers by a list of all layers'.
 func (c *Config) setHeads(list []int) error {
@@ -55,12 +53,7 @@ func (c *Config) headsByLayer() []uint32 {
 }
 
 // kvHeads returns the number of key/value heads of a layer.
-func (c *Config) kvHeads(layer int) int {
-	if c.LocalKVHeads > 0 && c.windowed(layer) {
-		return c.LocalKVHeads
-	}
-	return c.KVHeads
-}
+func (c *Config) kvHeads(layer int) int { return c.local(layer, c.KVHeads, c.LocalKVHeads) }
 
 // reads reports whether a layer reads the keys and values of another one.
 func (c *Config) reads(layer int) bool {

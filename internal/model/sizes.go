@@ -70,96 +70,39 @@ func (c *Config) size(d dim, layer int) int {
 	if (d == latentQueries || d == latentValues) && c.recurrent(layer) { // of Kimi Linear
 		d = deltaValues
 	}
-	switch q, kv := c.heads(layer)*width, c.kvHeads(layer)*width; d {
-	case vocab:
-		return c.Vocab
-	case hidden:
-		return c.Hidden
-	case hidden2:
-		return 2 * c.Hidden
-	case queries:
-		return q
-	case keyHeads:
-		return kv
-	case narrowQueries:
-		return c.heads(layer) * cmp.Or(c.ValueDim, width)
-	case narrowKeys:
-		return c.kvHeads(layer) * cmp.Or(c.ValueDim, width)
-	case qkv:
-		return q + 2*kv
-	case inner:
-		return c.ffn(layer)
-	case inner2:
-		return 2 * c.ffn(layer)
-	case head:
-		return width
-	case experts:
-		return c.Experts
-	case headCount:
-		return c.heads(layer)
-	case keyHeadCount:
-		return c.kvHeads(layer)
-	case gateCount:
-		if c.HeadGates {
-			return c.heads(layer)
-		}
-		return q
-	case expertInner:
-		return c.expertFFN()
-	case expertInner2:
-		return 2 * c.expertFFN()
-	case sharedInner:
-		return c.SharedFFN
-	case latent:
-		return cmp.Or(c.Narrow, c.Hidden)
-	case perLayer:
-		return c.PerLayer
-	case perLayers:
-		return c.Layers * c.PerLayer
-	case streams:
-		return c.Streams
-	case streams2:
-		return c.Streams * c.Streams
-	case laurel:
-		return c.Laurel
-	case one:
-		return 1
-	case convIn:
-		return 3 * c.Hidden
-	case kernel:
-		return c.Kernel
-	case queriesGates:
-		return 2 * q
-	case deltaChannels:
-		return 2*c.Delta.KeyHeads*c.Delta.KeyDim + c.Delta.ValueHeads*c.Delta.ValueDim
-	case deltaValues:
-		return c.Delta.ValueHeads * c.Delta.ValueDim
-	case deltaHeads:
-		return c.Delta.ValueHeads
-	case deltaGates:
-		return 2 * c.Delta.ValueHeads
-	case deltaHead:
-		return c.Delta.ValueDim
-	case mambaIn:
-		return c.Mamba.inner() + c.Mamba.channels() + c.Mamba.Heads
-	case mambaChannels:
-		return c.Mamba.channels()
-	case mambaInner:
-		return c.Mamba.inner()
-	case mambaHeads:
-		return c.Mamba.Heads
-	case mambaGroups:
-		return c.Mamba.Groups
-	case mambaGroup:
-		return c.Mamba.inner() / max(c.Mamba.Groups, 1)
-	case mambaBoth:
-		return 2 * c.Mamba.inner()
-	case mambaSteps:
-		return c.Mamba.Rank + 2*c.Mamba.StateDim
-	case mambaRank:
-		return c.Mamba.Rank
-	case mambaState:
-		return c.Mamba.StateDim
+	q, kv := c.heads(layer)*width, c.kvHeads(layer)*width
+	delta, mamba := &c.Delta, &c.Mamba
+	l := &c.Latent
+	values := delta.ValueHeads * delta.ValueDim
+	gates := q
+	if c.HeadGates {
+		gates = c.heads(layer)
 	}
-	return c.latentSize(d)
+	return [...]int{
+		vocab: c.Vocab, hidden: c.Hidden, hidden2: 2 * c.Hidden, one: 1, convIn: 3 * c.Hidden, kernel: c.Kernel,
+
+		queries: q, keyHeads: kv, qkv: q + 2*kv, queriesGates: 2 * q, gateCount: gates, head: width,
+		headCount: c.heads(layer), keyHeadCount: c.kvHeads(layer),
+		narrowQueries: c.heads(layer) * cmp.Or(c.ValueDim, width),
+		narrowKeys:    c.kvHeads(layer) * cmp.Or(c.ValueDim, width),
+
+		inner: c.ffn(layer), inner2: 2 * c.ffn(layer),
+		experts: c.Experts, expertInner: c.expertFFN(), expertInner2: 2 * c.expertFFN(), sharedInner: c.SharedFFN,
+		latent: cmp.Or(c.Narrow, c.Hidden),
+
+		perLayer: c.PerLayer, perLayers: c.Layers * c.PerLayer,
+		streams: c.Streams, streams2: c.Streams * c.Streams, laurel: c.Laurel,
+
+		deltaChannels: 2*delta.KeyHeads*delta.KeyDim + values, deltaValues: values,
+		deltaHeads: delta.ValueHeads, deltaGates: 2 * delta.ValueHeads, deltaHead: delta.ValueDim,
+
+		latentRank: l.Rank, latentKey: l.Rank + c.Rope.Dims, latentQueryRank: l.QueryRank,
+		latentQueries: c.Heads * (l.PlainDim + c.Rope.Dims), latentPlain: l.PlainDim, latentValue: l.ValueDim,
+		latentHeads: c.Heads * (l.PlainDim + l.ValueDim), latentValues: c.Heads * l.ValueDim,
+
+		mambaIn: mamba.inner() + mamba.channels() + mamba.Heads, mambaChannels: mamba.channels(),
+		mambaInner: mamba.inner(), mambaHeads: mamba.Heads, mambaGroups: mamba.Groups,
+		mambaGroup: mamba.inner() / max(mamba.Groups, 1), mambaBoth: 2 * mamba.inner(),
+		mambaSteps: mamba.Rank + 2*mamba.StateDim, mambaRank: mamba.Rank, mambaState: mamba.StateDim,
+	}[d]
 }

@@ -72,14 +72,8 @@ var ernie45MoE = family{
 
 var bailing = family{
 	arch: "bailingmoe", pairs: true,
-	named: []Shape{
-		{Name: "tiny-bailingmoe", Vocab: 416, Hidden: 160, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1e-6, RopeBase: 6e5, RopeDims: 32, Tokens: Qwen2, Tune: lingExperts},
-	},
-	small: []Shape{
-		{Name: "bailingmoe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tokens: Qwen2, Tune: lingExperts},
-	},
+	named: []Shape{{Name: "tiny-bailingmoe", Layers: 4, NormEps: 1e-6, RopeBase: 6e5, Tune: lingExperts}},
+	small: []Shape{{Tune: lingExperts}},
 	random: func(d *drawing) {
 		d.s.Tied = false
 		d.scalePositions()
@@ -270,22 +264,16 @@ func lagunaExperts(c *model.Config) {
 
 var step35 = family{
 	arch: "step35", mixed: true,
-	named: []Shape{
-		{Name: "tiny-step35", Vocab: 416, Hidden: 160, Layers: 5, Heads: 4, KVHeads: 2, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1e-5, RopeBase: 5e6, RopeDims: 16, Tokens: Qwen2,
-			Llama3: &Llama3Rope{Factor: 2, Low: 1, High: 32, Original: 128}, Tune: func(c *model.Config) {
-				c.SetWindow(70)
-				stepExperts(c)
-				c.LocalHeads = 6
-			}},
-	},
-	small: []Shape{
-		{Name: "step35", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
-				windowFirst(c)
-				stepExperts(c)
-			}},
-	},
+	named: []Shape{{Name: "tiny-step35", Layers: 5, Heads: 4, RopeBase: 5e6, RopeDims: 16,
+		Llama3: &Llama3Rope{Factor: 2, Low: 1, High: 32, Original: 128}, Tune: func(c *model.Config) {
+			c.SetWindow(70)
+			stepExperts(c)
+			c.LocalHeads = 6
+		}}},
+	small: []Shape{{NormEps: 1e-5, RopeDims: 16, Tune: func(c *model.Config) {
+		windowFirst(c)
+		stepExperts(c)
+	}}},
 	random: func(d *drawing) {
 		d.s.Biases = d.IntN(2) == 0
 		d.s.Tied, d.s.RopeDims = false, max(2, d.s.HeadDim/4*2)

@@ -16,15 +16,9 @@ var glm4 = family{
 }
 
 var chatglm = family{
-	arch: "chatglm",
-	named: []Shape{
-		{Name: "tiny-chatglm", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1.5625e-7, RopeBase: 1e4, RopeDims: 16, Biases: true, Tokens: Qwen2},
-	},
-	small: []Shape{
-		{Name: "chatglm", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 16, Tied: true, Tokens: Qwen2},
-	},
+	arch:   "chatglm",
+	named:  []Shape{{Name: "tiny-chatglm", Hidden: 192, NormEps: 1.5625e-7, RopeDims: 16, Biases: true}},
+	small:  []Shape{{RopeDims: 16, Tied: true}},
 	random: glm4.random,
 }
 

@@ -29,16 +29,12 @@ var graniteHybrid = family{
 var jamba = family{
 	arch: "jamba", fewest: 2, mixed: true,
 	named: []Shape{
-		{Name: "tiny-jamba", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: SPM, Tune: jambaLayers(0)},
-		{Name: "tiny-jamba-experts", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 96,
-			Context: 1024, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tokens: SPM, Tune: jambaLayers(7)},
+		{Name: "tiny-jamba", Hidden: 192, Layers: 5, NormEps: 1e-6, Tied: true, Tokens: SPM, Tune: jambaLayers(0)},
+		{Name: "tiny-jamba-experts", Hidden: 192, Layers: 5, FFN: 96, NormEps: 1e-6, Tokens: SPM, Tune: jambaLayers(7)},
 	},
 	small: []Shape{
-		{Name: "jamba", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: Qwen2, Tune: jambaLayers(0)},
-		{Name: "jamba-experts", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: Qwen2, Tune: jambaLayers(5)},
+		{Tied: true, Tune: jambaLayers(0)},
+		{Name: "jamba-experts", Tied: true, Tune: jambaLayers(5)},
 	},
 	random: func(d *drawing) {
 		s := d.s

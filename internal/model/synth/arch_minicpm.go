@@ -22,8 +22,8 @@ var minicpm = family{
 var minicpm3 = family{
 	arch: "minicpm3",
 	named: []Shape{
-		{Name: "tiny-minicpm3", Vocab: 416, Hidden: 384, Layers: 4, Heads: 6, KVHeads: 1, HeadDim: 80, FFN: 416,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Tokens: SPM, Tune: func(c *model.Config) {
+		{Name: "tiny-minicpm3", Hidden: 384, Layers: 4, KVHeads: 1, HeadDim: 80, RopeDims: 16, Tokens: SPM,
+			Tune: func(c *model.Config) {
 				c.SetLatent(model.LatentConfig{Rank: 64, QueryRank: 96, PlainDim: 32, ValueDim: 64})
 			}},
 		{Name: "minicpm3-4b", Vocab: 73448, Hidden: 2560, Layers: 62, Heads: 40, KVHeads: 1, HeadDim: 288, FFN: 6400,
@@ -31,12 +31,9 @@ var minicpm3 = family{
 				c.SetLatent(model.LatentConfig{Rank: 256, QueryRank: 768, PlainDim: 64, ValueDim: 64})
 			}},
 	},
-	small: []Shape{
-		{Name: "minicpm3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 56, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 24, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
-				c.SetLatent(model.LatentConfig{Rank: 32, QueryRank: 40, PlainDim: 16, ValueDim: 24})
-			}},
-	},
+	small: []Shape{{HeadDim: 56, RopeDims: 24, Tied: true, Tune: func(c *model.Config) {
+		c.SetLatent(model.LatentConfig{Rank: 32, QueryRank: 40, PlainDim: 16, ValueDim: 24})
+	}}},
 	random: func(d *drawing) {
 		l := drawRanks(d)
 		l.QueryRank = d.width(60)

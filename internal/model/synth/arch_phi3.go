@@ -42,15 +42,9 @@ var phi3 = family{
 }
 
 var phimoe = family{
-	arch: "phimoe",
-	named: []Shape{
-		{Name: "tiny-phimoe", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 96,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Biases: true, Tokens: SPM, Tune: sparse(7, 2)},
-	},
-	small: []Shape{
-		{Name: "phimoe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Biases: true, Tokens: SPM, Tune: sparse(5, 2)},
-	},
+	arch:  "phimoe",
+	named: []Shape{{Name: "tiny-phimoe", Hidden: 192, FFN: 96, Biases: true, Tokens: SPM, Tune: sparse(7, 2)}},
+	small: []Shape{{Biases: true, Tokens: SPM, Tune: sparse(5, 2)}},
 	random: func(d *drawing) {
 		d.s.Biases, d.s.Tied = true, false
 		d.experts()
