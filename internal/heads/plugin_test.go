@@ -34,7 +34,6 @@ func init() { headfile.Register(&toyKind) }
 
 func (*toy) Kind() *headfile.Kind                 { return &toyKind }
 func (c *toy) Validate() error                    { return headfile.CheckTaps(c.Taps, c.TargetLayers) }
-func (*toy) DefaultTaps(layers int) []int         { return headfile.DefaultTaps(layers) }
 func (*toy) FileArch() string                     { return "toy" }
 func (*toy) Folders() (authors, speculators bool) { return true, false }
 func (c *toy) Describe(bool) string               { return fmt.Sprintf("toy of speed %d", c.Speed) }

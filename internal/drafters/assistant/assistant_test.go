@@ -44,7 +44,7 @@ func openTarget(t testing.TB, kv nn.KVType) *model.Model {
 func head(t Fataler, m *model.Model, seed uint64) *assistant.Network {
 	t.Helper()
 	c := synthetic.Config[assistant.Config](rand.New(rand.NewPCG(seed, 1)), "", m.Config, tensor.F32)
-	return Must(assistant.NewNetwork(c, synthetic.Head(&c, tensor.F32, seed), &m.Network))(t)
+	return Must(assistant.NewNetwork(c, synthetic.Head(&c, tensor.F32, seed), nil, &m.Network))(t)
 }
 
 func newDrafter(t Fataler, shape grow.Shape, text bool, n *assistant.Network, m *model.Model) draft.Drafter {

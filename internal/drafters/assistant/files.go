@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 )
@@ -46,13 +45,8 @@ func published(t *model.Config) []headfile.Published {
 // Kind returns the kind of assistants.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Open loads an assistant for a target. It is loaded once for all drafters of the target.
-func Open(h registry.Head, of registry.Target) (*Network, error) {
-	build := func(c Config, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
-		return NewNetwork(c, w, m)
-	}
-	return headfile.Load(h, &kind, of, build)
-}
+// Open loads an assistant for a target.
+var Open = headfile.Opener(&kind, NewNetwork)
 
 // FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }

@@ -23,7 +23,7 @@ type Network struct {
 }
 
 // NewNetwork builds the assistant that c describes, for a target.
-func NewNetwork(c Config, w model.Weights, of *model.Network) (*Network, error) {
+func NewNetwork(c Config, w model.Weights, _ []int32, of *model.Network) (*Network, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func (c *Config) DefaultTaps(layers int) []int {
 	if c.last() {
 		return []int{layers}
 	}
-	return headfile.DefaultTaps(layers)
+	return c.Base.DefaultTaps(layers)
 }
 
 // Describe returns a description of the head.

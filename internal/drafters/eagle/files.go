@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -49,11 +48,8 @@ func published(t *model.Config) []headfile.Published {
 // Kind returns the kind of EAGLE heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Open loads a head for a target, whose tensors it uses where it has none of its own. A head is
-// loaded once for all drafters of a target.
-func Open(h registry.Head, target registry.Target) (*Network, error) {
-	return headfile.Load(h, &kind, target, NewNetwork)
-}
+// Open loads a head for a target, whose tensors it uses where it has none of its own.
+var Open = headfile.Opener(&kind, NewNetwork)
 
 // FileArch returns the architecture that a GGUF file names.
 func (c *Config) FileArch() string {

@@ -104,7 +104,7 @@ func TestNodesAreTheHeads(t *testing.T) {
 	cases.Check(t, 40, func(r *rapid.T) {
 		seed := rapid.Uint64Range(0, 60).Draw(r, "head")
 		c := synthetic.Config[falcon.Config](rand.New(rand.NewPCG(seed, 2)), "falcon", m.Config, tensor.F32)
-		n, shape := Must(falcon.NewNetwork(c, synthetic.Head(&c, tensor.F32, seed), &m.Network))(r), genShape(r)
+		n, shape := Must(falcon.NewNetwork(c, synthetic.Head(&c, tensor.F32, seed), nil, &m.Network))(r), genShape(r)
 		d := newDrafter(r, n, shape, shortlist.Options{}, m)
 		s := Begin(r, d, draft.Options{}, 1)
 		defer s.Close()

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -38,14 +37,8 @@ func published(t *model.Config) []headfile.Published {
 // Kind returns the kind of Falcon heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Open loads a head for a target, whose embedding, norm and output matrix it uses. A head is loaded
-// once for all drafters of the target.
-func Open(h registry.Head, target registry.Target) (*Network, error) {
-	build := func(c Config, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
-		return NewNetwork(c, w, m)
-	}
-	return headfile.Load(h, &kind, target, build)
-}
+// Open loads a head for a target, whose embedding, norm and output matrix it uses.
+var Open = headfile.Opener(&kind, NewNetwork)
 
 // FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }

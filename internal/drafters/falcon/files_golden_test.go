@@ -58,7 +58,7 @@ func TestAsPyTorch(t *testing.T) {
 		output := f.Weights[slices.IndexFunc(f.Weights, func(w tensor.Tensor) bool { return w.Name == "token_embd.weight" })]
 		output.Name = "output.weight"
 		w := model.NewLoader(append(f.Weights, output), c.FileArch())
-		n, pool := Must(falcon.NewNetwork(c, w, new(model.Network)))(t), par.New(2)
+		n, pool := Must(falcon.NewNetwork(c, w, nil, new(model.Network)))(t), par.New(2)
 		defer pool.Close()
 		if err := w.Pack(pool); err != nil {
 			t.Fatal(err)

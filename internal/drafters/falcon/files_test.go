@@ -186,7 +186,7 @@ func TestFilesRoundTrip(t *testing.T) {
 		kind := []tensor.Type{tensor.F32, tensor.BF16, tensor.Q8_0}[seed%3]
 		c := synthetic.Config[falcon.Config](rand.New(rand.NewPCG(seed, 9)), "falcon", m.Config, kind)
 		weights := Must(synthetic.Tensors(&c, kind, seed))(t)
-		made := Must(falcon.NewNetwork(c, synthetic.Head(&c, kind, seed), &m.Network))(t)
+		made := Must(falcon.NewNetwork(c, synthetic.Head(&c, kind, seed), nil, &m.Network))(t)
 		dir := t.TempDir()
 		file, folder := filepath.Join(dir, "head.gguf"), filepath.Join(dir, "head")
 		if err := errors.Join(headfile.WriteGGUF(file, "", &c, weights, nil, nil, kind),

@@ -24,7 +24,7 @@ func head(t Fataler, m *model.Model, seed uint64, change func(c *falcon.Config))
 	if change != nil {
 		change(&c)
 	}
-	return Must(falcon.NewNetwork(c, synthetic.Head(&c, kind, seed), &m.Network))(t)
+	return Must(falcon.NewNetwork(c, synthetic.Head(&c, kind, seed), nil, &m.Network))(t)
 }
 
 func genHead(r *rapid.T, m *model.Model) *falcon.Network {

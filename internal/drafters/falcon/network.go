@@ -29,7 +29,7 @@ type Network struct {
 
 // NewNetwork builds the head that c describes for a target, whose tensors it uses where it has none
 // of its own. The weights have GGUF names.
-func NewNetwork(c Config, w model.Weights, target *model.Network) (*Network, error) {
+func NewNetwork(c Config, w model.Weights, _ []int32, target *model.Network) (*Network, error) {
 	if err := headfile.CheckWeights(&c, w, nil); err != nil {
 		return nil, err
 	}

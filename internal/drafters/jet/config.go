@@ -46,10 +46,6 @@ func (c *Config) Validate() error {
 	return c.Config.Validate()
 }
 
-// DefaultTaps returns the layers of a target that heads tap by default. Files of this kind always
-// name them.
-func (*Config) DefaultTaps(layers int) []int { return headfile.DefaultTaps(layers) }
-
 // Describe returns a description of the head.
 func (c *Config) Describe(bool) string {
 	kind := "bidirectional (DFlash)"

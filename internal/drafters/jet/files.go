@@ -10,7 +10,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -50,11 +49,8 @@ func published(t *model.Config) []headfile.Published {
 // Kind returns the kind of block heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Open loads a head for a target, whose embedding and output head it uses unless it has its own. A
-// head is loaded once for all drafters of a target.
-func Open(h registry.Head, target registry.Target) (*Network, error) {
-	return headfile.Load(h, &kind, target, NewNetwork)
-}
+// Open loads a head for a target, whose embedding and output head it uses unless it has its own.
+var Open = headfile.Opener(&kind, NewNetwork)
 
 // FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -39,11 +38,8 @@ func published(t *model.Config) []headfile.Published {
 // Kind returns the kind of Medusa heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Open loads heads for a target, of which they use what they have not of their own, once for all
-// drafters of the target.
-func Open(h registry.Head, target registry.Target) (*Network, error) {
-	return headfile.Load(h, &kind, target, NewNetwork)
-}
+// Open loads heads for a target, of which they use what they have not of their own.
+var Open = headfile.Opener(&kind, NewNetwork)
 
 // FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/drafters/eagle"
-	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -61,10 +60,8 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 // As returns the shape of a head that is stored as an EAGLE head.
 func As(c eagle.Config) headfile.Shape { return &Config{c} }
 
-// Open loads a head for a target, once for all drafters of the target.
-func Open(h registry.Head, target registry.Target) (*eagle.Network, error) {
-	return headfile.Load(h, &kind, target, NewNetwork)
-}
+// Open loads a head for a target.
+var Open = headfile.Opener(&kind, NewNetwork)
 
 // FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -30,10 +29,8 @@ func init() { headfile.Register(&kind) }
 // Kind returns the kind of these heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Open loads a head for a target. A head is loaded once for all drafters of a target.
-func Open(h registry.Head, target registry.Target) (*Network, error) {
-	return headfile.Load(h, &kind, target, NewNetwork)
-}
+// Open loads a head for a target.
+var Open = headfile.Opener(&kind, NewNetwork)
 
 // FileArch returns the architecture that a GGUF file names.
 func (c *Config) FileArch() string { return c.Variant }

@@ -68,9 +68,6 @@ func (c *Config) Validate() error {
 	return c.Config.Validate()
 }
 
-// DefaultTaps returns the layers that heads tap by default, in a target of so many layers.
-func (*Config) DefaultTaps(layers int) []int { return headfile.DefaultTaps(layers) }
-
 // Describe returns a description of the head.
 func (c *Config) Describe(bool) string {
 	rank := "no rank head"

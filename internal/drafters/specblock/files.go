@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -30,11 +29,8 @@ func init() { headfile.Register(&kind) }
 // Kind returns the kind of SpecBlock heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Open loads a head for a target, of which it uses what it has not of its own. A head is loaded
-// once for all drafters of a target.
-func Open(h registry.Head, target registry.Target) (*Network, error) {
-	return headfile.Load(h, &kind, target, NewNetwork)
-}
+// Open loads a head for a target, of which it uses what it has not of its own.
+var Open = headfile.Opener(&kind, NewNetwork)
 
 // FileArch returns the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -21,10 +22,20 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
+// tensors is an open file of tensors.
+type tensors interface {
+	io.Closer            // after which tensors can no longer be read
+	CheckInPlace() error // refuses data that were read from files that do not belong together
+
+	Tensor(name string) (tensor.Tensor, bool) // of any type, by the name that the file uses
+	Load(name string) (tensor.Tensor, error)  // with an error for one that is missing or does not hold numbers
+}
+
 // File is an open file of a head.
 type File struct {
-	GGUF *gguf.File // nil for a folder
+	tensors // GGUF or Folder
 
+	GGUF   *gguf.File // nil for a folder
 	Folder *safetensors.File
 	JSON   []byte // the folder's config.json, as ReadFolder returns it
 	Dir    string
@@ -37,7 +48,7 @@ type File struct {
 func Open(h registry.Head) (*File, error) {
 	if h.Data != nil {
 		f, err := gguf.Parse(h.Name, h.Data)
-		return &File{GGUF: f, Inside: h.Inside}, err
+		return &File{tensors: f, GGUF: f, Inside: h.Inside}, err
 	}
 	info, err := os.Stat(h.Name)
 	switch {
@@ -47,16 +58,18 @@ func Open(h registry.Head) (*File, error) {
 		return nil, err
 	case !info.IsDir():
 		f, err := gguf.Open(h.Name)
-		return &File{GGUF: f, Inside: h.Inside}, err
+		return &File{tensors: f, GGUF: f, Inside: h.Inside}, err
 	}
 	x := &File{Dir: h.Name, Inside: h.Inside}
 	if h.Inside {
 		target, f, err := model.OpenFolder(h.Name)
 		x.Target, x.Folder = &target, f
+		x.tensors = f
 		return x, err
 	}
 	var noWeights error
 	x.Folder, noWeights = safetensors.OpenFolder(h.Name, FileNames()...) // before config.json is read: see CheckInPlace
+	x.tensors = x.Folder
 	if x.JSON, err = ReadFolder(h.Name); err == nil {
 		err = noWeights
 	}
@@ -86,42 +99,10 @@ func FileNames() (names []string) {
 	return names
 }
 
-// CheckInPlace returns an error if the data were read from files that do not belong together.
-func (f *File) CheckInPlace() error {
-	if f.GGUF != nil {
-		return f.GGUF.CheckInPlace()
-	}
-	return f.Folder.CheckInPlace()
-}
-
-// Close closes the file. Its tensors can then no longer be read.
-func (f *File) Close() error {
-	if f.GGUF != nil {
-		return f.GGUF.Close()
-	}
-	return f.Folder.Close()
-}
-
 // Has reports whether there is a tensor with the name that the file uses.
 func (f *File) Has(name string) bool {
 	_, ok := f.Tensor(name)
 	return ok
-}
-
-// Tensor returns a tensor of any type by the name that the file uses.
-func (f *File) Tensor(name string) (tensor.Tensor, bool) {
-	if f.GGUF != nil {
-		return f.GGUF.Tensor(name)
-	}
-	return f.Folder.Tensor(name)
-}
-
-// Load is Tensor, with an error for a tensor that is missing or does not hold numbers.
-func (f *File) Load(name string) (tensor.Tensor, error) {
-	if f.GGUF != nil {
-		return f.GGUF.Load(name)
-	}
-	return f.Folder.Load(name)
 }
 
 // Names returns the names of the tensors, except those that can be computed from the configuration.

@@ -220,17 +220,14 @@ func (x *Head) folderTokens(c *Base) (tokens []int32, err error) {
 		return nil, err
 	}
 	defer f.Close()
-	return (&File{Folder: f}).Tokens(c.Vocab)
-}
-
-// file is an open head.
-type file interface {
-	io.Closer
-	CheckInPlace() error
+	return (&File{tensors: f, Folder: f}).Tokens(c.Vocab)
 }
 
 // With returns what use makes of a file while it is open, and closes it.
-func With[F file, T any](h registry.Head, f F, err error, use func(f F) (T, error)) (T, error) {
+func With[F interface {
+	io.Closer
+	CheckInPlace() error
+}, T any](h registry.Head, f F, err error, use func(f F) (T, error)) (T, error) {
 	if err != nil {
 		var none T
 		return none, err
@@ -260,6 +257,12 @@ func ReadConfig[C any, S interface {
 type opened struct {
 	kind *Kind
 	name string
+}
+
+// Opener returns a function that loads a head of a kind for a target; see Load.
+func Opener[C, H any](kind *Kind, build func(c C, w model.Weights, tokens []int32, target *model.Network) (H, error),
+) func(registry.Head, registry.Target) (H, error) {
+	return func(h registry.Head, target registry.Target) (H, error) { return Load(h, kind, target, build) }
 }
 
 // Load opens a head of a kind, whose shapes are *C, for a target. build makes it once for all drafters of the target.

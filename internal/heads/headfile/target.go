@@ -82,7 +82,9 @@ func TapsFor(target *model.Config, taps []int, layers int, usual func(layers int
 
 // DefaultTaps returns the layers that heads tap by default in a target with the given number of
 // layers: the inputs of layers 2, n/2 and n−3.
-func DefaultTaps(layers int) []int { return []int{min(2, layers), layers / 2, max(layers-3, 0)} }
+func (*Base) DefaultTaps(layers int) []int {
+	return []int{min(2, layers), layers / 2, max(layers-3, 0)}
+}
 
 // tapsKey is the key of the tapped layers, after the architecture.
 const tapsKey = ".target_layers"

@@ -55,19 +55,19 @@ func TestTapsFor(t *testing.T) {
 		target := &model.Config{Layers: rapid.IntRange(1, 90).Draw(t, "layers")}
 		made := rapid.SampledFrom([]int{0, target.Layers, 7}).Draw(t, "made for")
 		own := []int{rapid.IntRange(0, 99).Draw(t, "tap")}
-		if taps, err := TapsFor(target, own, made, DefaultTaps); err != nil || !slices.Equal(taps, own) {
+		if taps, err := TapsFor(target, own, made, new(Base).DefaultTaps); err != nil || !slices.Equal(taps, own) {
 			t.Fatalf("%v became %v, %v", own, taps, err)
 		}
 		depth := target.Layers
 		if made > 0 {
 			depth = made
 		}
-		taps, err := TapsFor(target, nil, made, DefaultTaps)
-		if err != nil || !slices.Equal(taps, DefaultTaps(depth)) || CheckTaps(taps, depth) != nil {
+		taps, err := TapsFor(target, nil, made, new(Base).DefaultTaps)
+		if err != nil || !slices.Equal(taps, new(Base).DefaultTaps(depth)) || CheckTaps(taps, depth) != nil {
 			t.Fatalf("of %d layers %v, %v", depth, taps, err)
 		}
 		target.Padded = 1
-		if _, err := TapsFor(target, nil, made, DefaultTaps); made == 0 &&
+		if _, err := TapsFor(target, nil, made, new(Base).DefaultTaps); made == 0 &&
 			(err == nil || !strings.Contains(err.Error(), "--target")) || made > 0 && err != nil {
 			t.Fatalf("padded, made for %d: %v", made, err)
 		}

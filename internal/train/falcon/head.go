@@ -39,7 +39,7 @@ type Head struct {
 func NewHead(c falcon.Config, target *model.Model, kind gemm.Type) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind)}
 	var err error
-	if h.net, err = falcon.NewNetwork(c, train.Trained{Params: h.Params}, &target.Network); err != nil {
+	if h.net, err = falcon.NewNetwork(c, train.Trained{Params: h.Params}, nil, &target.Network); err != nil {
 		return nil, err
 	}
 	h.Made(h.net.Pages)
