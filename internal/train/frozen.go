@@ -309,8 +309,9 @@ func HasNorms(m *model.Model) bool {
 }
 
 // weights returns the elements of a tensor of a target with which heads begin, by its name in GGUF. There are
-// none unless the target's blocks are like llama's: each half after an RMS norm, with separate queries, keys
-// and values, and an MLP with a gate. Queries and keys come in halves, the form in which heads rotate them.
+// none unless the target's blocks are like llama's: each half after an RMS norm, without one within, with
+// separate queries, keys and values, and an MLP with a gate. Queries and keys come in halves, the form in
+// which heads rotate them.
 func (f *Frozen) weights(name string) (*autograd.Param, bool) {
 	vector := func(norm *nn.Norm) (*autograd.Param, bool) {
 		if norm == nil || norm.Center || norm.Weight == nil {
@@ -329,7 +330,7 @@ func (f *Frozen) weights(name string) (*autograd.Param, bool) {
 	}
 	b := &f.Blocks[block]
 	if b.Parallel || b.AttnPost != nil || b.MLPPost != nil || len(b.QKV) != 3 || b.Experts != nil ||
-		b.ParallelRecurrent != nil || b.MLP.Gate == nil || b.MLP.Act != nn.None {
+		b.ParallelRecurrent != nil || b.AttnInner != nil || b.MLP.Gate == nil || b.MLP.Act != nn.None {
 		return nil, false
 	}
 	part = strings.TrimSuffix(part, ".weight")
