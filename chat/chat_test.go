@@ -334,6 +334,8 @@ func TestMarks(t *testing.T) {
 			marks("<|think|>", "<|end|><|assistant|>"), marks("<|content|>", "")},
 		{"{% if tools %}{{ raise_exception('no tools') }}{% endif %}<x:think>{{ m.thinking }}</x:think>{{ m.content }}", "",
 			marks("<x:think>", "</x:think>"), none},
+		{"{% if m.thought %}<|thought_start|>\n{{ m.thought }}\n<|thought_end|>\n{% endif %}{{ m.content }}", "",
+			marks("<|thought_start|>", "<|thought_end|>"), none},
 		{"{{ m.reasoning }}\n{{ m.content }}", "", none, none},
 		{"{# between <think></think>, and the response between <response></response> #}{{ m.content }}", "",
 			marks("<think>", "</think>"), marks("<response>", "</response>")},

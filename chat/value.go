@@ -64,7 +64,7 @@ func (c converter) nameReasoning(message *jinja.Dict) {
 			continue
 		}
 		message.Set("reasoning_content", reasoning)
-		for _, other := range []string{"reasoning", "tool_plan"} { // Solar's and Command R7B's
+		for _, other := range []string{"reasoning", "tool_plan", "thought"} { // Solar's, Command R7B's, MiniCPM 3's
 			if message.Get(other) == nil {
 				message.Set(other, reasoning)
 			}

@@ -83,6 +83,12 @@ func TestReader(t *testing.T) {
 		{"qwen-coder", false, false, "<function=f>\n</function>\n</tool_call>", "", "", []string{"{}"}},
 		{"lfm", false, false, `A<|calls_start|>[f(a="x\n')]", b="1", c='\n')]<|calls_end|>`, "", "A",
 			[]string{`{"a": "x\n')]", "b": "1", "c": "\\n"}`}},
+		{"minicpm", false, false, "A<|calls_start|>\n```python\n" + `f(a="x\n')\"",b=[1,{"c": null}],d=1)` +
+			"\nf()\n```\n<|calls_end|>", "", "A", []string{`{"a": "x\n')\"", "b": [1, {"c": null}], "d": 1}`, "{}"}},
+		{"llama-4", false, false, `{"name": "f", "parameters": {}}{"name": "f", "parameters": {"a": 1}}`, "", "",
+			[]string{"{}", `{"a": 1}`}},
+		{"llama-4", false, false, `<|python_start|><|python_end|>{"name": "f", "parameters": {}}`, "", "", []string{"{}"}},
+		{"llama-4", false, false, `A {"name": <|python_end|>{"name": "f", "parameters": {}}`, "", `A {"name":`, []string{"{}"}},
 		{"llama", false, false, `{"name": "f", "parameters": {"a": null}}`, "", "", []string{`{"a": null}`}},
 		{"llama", false, false, `A {"name": "f"`, "", `A {"name": "f"`, nil},
 		{"hermes", false, false, "A\n<tool_call>\n{\"na", "", "A", nil},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/grovellm/grove/tokenizer"
@@ -67,6 +68,7 @@ type formOf struct {
 	alone                                  bool
 	thought                                [2]string
 	strings                                [][2]string
+	quoted                                 bool // strings are values of JSON like others
 	other                                  [2]string
 	tag                                    string // of elements
 }
@@ -109,6 +111,9 @@ func (p *probe) form() (*Form, int, error) {
 	return form, len(one), p.verify(form)
 }
 
+// emptyMarks are marks around no text, before a call that is an object of JSON.
+var emptyMarks = regexp.MustCompile(`^(?:<[^<>\s]+>){2}\{`)
+
 // fill puts the texts into the form, parted at control tokens.
 func (p *probe) fill(form *Form, f *formOf) (err error) {
 	part := func(text string) Text {
@@ -132,13 +137,18 @@ func (p *probe) fill(form *Form, f *formOf) (err error) {
 	a.None = part(f.none)
 	a.Between = part(f.between)
 	for _, s := range f.strings {
-		a.Strings = append(a.Strings, Value{part(s[0]), part(s[1])})
+		if !f.quoted {
+			a.Strings = append(a.Strings, Value{part(s[0]), part(s[1])})
+		}
 	}
 	a.Other = Value{part(f.other[0]), part(f.other[1])}
 	first := strings.TrimLeft(f.first, space)
 	bare := strings.TrimLeft(strings.TrimPrefix(first, form.First.Mark()), space)
 	if strings.HasPrefix(bare, "<function=") { // Qwen3-Coder often leaves out the tag around the first
 		form.Also = []Opening{{part(bare), a.Open}}
+	}
+	if marks := emptyMarks.FindString(first); marks != "" { // Llama 4 leaves out marks around no text
+		form.Also = append(form.Also, Opening{part(strings.TrimPrefix(first, marks[:len(marks)-1])), a.Open})
 	}
 	if f.thought[0] == Channels.Begin { // gpt-oss itself names the function behind the channel, which is either
 		form.Preamble = Value{part("<|channel|>commentary<|message|>"), form.Thought.Close}

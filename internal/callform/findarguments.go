@@ -184,6 +184,12 @@ func (p *probe) values(f *formOf, a *Arguments, tail string) error {
 	}
 	before, end, ok := strings.Cut(text, hard)
 	if !ok {
+		value, ended := strings.CutSuffix(strings.TrimPrefix(text, f.other[0]), f.other[1])
+		var read string
+		f.quoted = ended && json.Unmarshal([]byte(value), &read) == nil && read == hard
+		if f.quoted {
+			return nil
+		}
 		return fmt.Errorf("a string with quotes is written as %q", text)
 	}
 	if strange := [2]string{before, end}; strange != f.strings[0] {

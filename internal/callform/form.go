@@ -62,7 +62,7 @@ type Arguments struct {
 	None    Text // the same where there are no arguments
 	Between Text
 
-	Strings []Value  // the ways to write a string, as it is
+	Strings []Value  // the ways to write a string, as it is; none where strings are written like other values, in quotes
 	Other   Value    // of another value
 	Words   Words    // of values that are not within others
 	Nested  Notation // of lists and objects

@@ -37,7 +37,7 @@ func (r *Reader) readKey(done bool) bool {
 	r.other = ""
 	if !text {
 		text, r.other = r.kinds(r.name, name)
-		text = text && a.Strings[0].Assign.String() == assign
+		text = text && len(a.Strings) > 0 && a.Strings[0].Assign.String() == assign
 	}
 	if a.Nested.Tag != "" {
 		text = text && r.other == ""

@@ -191,7 +191,7 @@ func (r *Reader) content(out *strings.Builder, done bool) bool {
 	at, keep := len(r.held), len(r.held)
 	for _, way := range r.ways {
 		m := way.After.Mark()
-		if i := strings.Index(r.held, m); i >= 0 {
+		if i := strings.Index(r.held, m); i >= 0 && m != "" {
 			at = min(at, i)
 		}
 		if !done {

@@ -253,7 +253,7 @@ func (c *schemas) argument(value conj, f *callform.Form) *expr {
 	a := &f.Arguments
 	shapes := c.shapes(value)
 	other, text := alt(), alt()
-	quoted := len(a.Other.Close) == 0 && a.Nested.Quote == callform.JSON.Quote // as LFM2 itself writes strings
+	quoted := len(a.Other.Close) == 0 && a.Nested.Quote == callform.JSON.Quote // as MiniCPM 3 and LFM2 write strings
 	for _, s := range shapes {
 		if s.kind == isString && !quoted {
 			continue

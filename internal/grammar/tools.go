@@ -145,9 +145,12 @@ func (g *grammar) callText(t callform.Text) *expr {
 }
 
 // without matches texts that contain none of some words.
-func (g *grammar) without(words ...string) *expr {
+func (g *grammar) without(words ...string) *expr { return g.unlike(containing(words)) }
+
+// unlike matches texts that match none of some expressions.
+func (g *grammar) unlike(none []*expr) *expr {
 	c := &schemas{g: *g, most: maxApplied}
-	e, _ := c.intersection([]*expr{anyText()}, containing(words), unchanged)
+	e, _ := c.intersection([]*expr{anyText()}, none, unchanged)
 	*g = c.g
 	return e
 }
@@ -162,7 +165,7 @@ func (s *Source) readTools() (g *grammar, root int, within *expr, err error) {
 	g = &c.g
 	calls, behind := alt(), alt()
 	within = nothing()
-	var marks []string
+	var none []*expr           // what text is not, for it would be calls
 	made := map[string]*expr{} // calls by the text after their names
 	for _, f := range f.Ways() {
 		if len(s.Tools) == 0 {
@@ -188,8 +191,19 @@ func (s *Source) readTools() (g *grammar, root int, within *expr, err error) {
 		}
 		rest = g.rule("the end of calls", rest)
 		calls.kids = append(calls.kids, seq(space(2), g.callText(f.First), one, rest))
-		behind.kids = append(behind.kids, seq(g.callText(f.After), one, rest))
-		marks = append(marks, f.After.Mark())
+		if mark := f.After.Mark(); mark != "" {
+			behind.kids = append(behind.kids, seq(g.callText(f.After), one, rest))
+			none = append(none, containing([]string{mark})...)
+		} else { // such calls begin the output
+			begins := literal(f.First.String()[:min(1, len(f.First))])
+			if len(f.First) == 0 {
+				begins = alt()
+				for _, tool := range s.Tools {
+					begins.kids = append(begins.kids, literal(tool.Name+open))
+				}
+			}
+			none = append(none, seq(star(oneOf(" \t\r\n")), begins, anyText()))
+		}
 	}
 	if len(behind.kids) > 0 && f.Opens() != "" {
 		within = behind.kids[0]
@@ -210,15 +224,8 @@ func (s *Source) readTools() (g *grammar, root int, within *expr, err error) {
 			return nil, 0, nil, err
 		}
 		text = e
-	case len(calls.kids) == 0:
-		text = anyText()
-	case f.After.Mark() != "":
-		text = seq(g.without(marks...), maybe(behind))
-	default: // text that does not begin as a call
-		begins := []rune(f.First.String())[0]
-		blank := oneOf(" \t\r\n")
-		other := chars(charSet{{begins, begins}, {' ', ' '}, {'\t', '\t'}, {'\r', '\r'}, {'\n', '\n'}}.not()...)
-		text = seq(star(blank), maybe(seq(other, anyText())))
+	default:
+		text = seq(g.unlike(none), maybe(behind))
 	}
 	e := calls
 	if !s.Must {

@@ -41,6 +41,7 @@ func init() {
 		"mistral-ids":  each("[TOOL_CALLS]NAME[CALL_ID]ID[ARGS]JSON"),
 		"llama": "{% if m.tool_calls | length > 1 %}{{ raise_exception('one call alone') }}{% endif %}" +
 			each(`{"name": "NAME", "parameters": JSON}`),
+		"llama-4":    "<|python_start|>{{ m.content }}<|python_end|>" + each(`{"name": "NAME", "parameters": JSON}`),
 		"python-tag": each(`<|python_tag|>{"name": "NAME", "parameters": JSON}`),
 		"qwen-coder": each("{{ '\\n' }}<tool_call>\n<function=NAME>\n" + tagged("<parameter=KEY>\n", "\n</parameter>\n") +
 			"</function>\n</tool_call>"),
@@ -67,6 +68,7 @@ func init() {
 		"kimi": "<|calls_begin|>" + each("<|call_begin|>functions.NAME:{{ loop.index0 }}<|argument_begin|>JSON<|call_end|>") +
 			"<|calls_end|>",
 		"kimi-ids":      "<|calls_begin|>" + each("<|call_begin|>ID<|argument_begin|>JSON<|call_end|>") + "<|calls_end|>",
+		"bare":          each("NAME(JSON)" + comma("\\n")),
 		"functionary":   each("<function=NAME>JSON</function>"),
 		"functionary-2": each(">>>NAME\nJSON"),
 		"cohere": "<|START_ACTION|>[\n" + each(`    {"tool_call_id": "{{ loop.index0 }}", "tool_name": "NAME", "parameters": JSON}`+comma(",\\n")) +
@@ -78,6 +80,8 @@ func init() {
 			"\n    }"+comma(",\\n")) + "\n]```",
 		"lfm": "<|calls_start|>[" + each("NAME("+pairs("KEY='VALUE'"+comma(", "), "KEY=JSON VALUE"+comma(", "))+")"+
 			comma(", ")) + "]<|calls_end|>",
+		"minicpm": "<|calls_start|>\n```python\n" + each("NAME({% for k, v in ARGUMENTS.items() %}KEY=JSON VALUE"+comma(",")+
+			"{% endfor %})\n") + "```\n<|calls_end|>",
 		"gemma": each("<|tool_call>call:NAME{{ '{' }}" + pairs(`KEY:<|"|>VALUE<|"|>`+comma(","), "KEY:{{ bare(v) }}"+
 			comma(",")) + "}<tool_call|>"),
 		"solar":       "<|tool_calls|>" + each("<|call:begin|>ID<|call:name|>NAME<|call:args|>JSON<|call:end|>"),
@@ -86,6 +90,8 @@ func init() {
 		text := "m.content or ''"
 		text = strings.Replace(around, "TEXT", text, 1)
 		switch name {
+		case "llama-4":
+			text = strings.Replace(text, "{{ m.content or '' }}", "{{ m.content if not m.tool_calls }}", 1)
 		case "functionary-2":
 			text = strings.NewReplacer("{{ m.content or '' }}",
 				"{% if m.content %}{% if m.role == 'assistant' %}>>>all\n{% endif %}{{ m.content }}{% endif %}").Replace(text)
