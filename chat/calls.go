@@ -56,12 +56,15 @@ func (l *Layout) findCallForm() (*CallForm, error) {
 		return slices.ContainsFunc(l.templates, func(t named) bool { return strings.Contains(t.source, word) })
 	}
 	var ways []*generic
-	for _, o := range ownCalls {
-		if says("tools") && says(o.word) && (o.mark == "" || slices.Contains(l.control, o.mark)) {
-			ways = append(ways, l.newGeneric(o.part, true))
+	const name = "qzname" // which no template has
+	offered, _ := l.callTemplate(nil).Render("", nil, []byte(`[{"type": "function", "function": {"name": "`+name+
+		`", "description": "", "parameters": {"type": "object", "properties": {}}}}]`))
+	for _, o := range allOwnCalls {
+		if strings.Contains(offered, name) && says(o.word) && (o.mark == "" || slices.Contains(l.control, o.mark)) {
+			ways = append(ways, l.newGeneric(o, true))
 		}
 	}
-	for _, g := range append(ways, l.newGeneric("calls", false)) {
+	for _, g := range append(ways, l.newGeneric(ownCalls{part: "calls"}, false)) {
 		if form, failed := callform.Find(l.callTemplate(g)); failed == nil {
 			l.generic = g
 			form.Generic = !g.own

@@ -60,6 +60,13 @@ const genericText = `
 {%- endfor -%}
 {{ ']' }}
 
+{%- elif part == 'name' -%}
+{{ (calls.function or calls).name }}
+
+{%- elif part == 'arguments' -%}
+{%- set f = calls.function or calls -%}
+{{ f.arguments if f.arguments is string else (f.arguments or {}) | tojson }}
+
 {%- else -%}
 {{ text(content) }}
 {%- endif -%}`
@@ -67,19 +74,26 @@ const genericText = `
 // generic writes conversations in the generic form, or calls alone as their model does.
 type generic struct {
 	prog   *jinja.Template
-	calls  string // the part that writes calls
-	own    bool   // tools and results are left to the chat template
-	system bool   // the chat template shows what the system says
+	calls  ownCalls // how calls are written
+	own    bool     // tools and results are left to the chat template
+	system bool     // the chat template shows what the system says
 }
 
-// ownCalls are the parts with calls of models whose chat templates write tools and results, and calls only where they
-// are content: a word of the template, and the control token that begins calls, tell LFM 2, Granite 3 and SmolLM3.
-var ownCalls = []struct{ part, word, mark string }{
-	{"lfm", "tools", "<|tool_call_start|>"}, {"granite", "<|tool_call|>", "<|tool_call|>"}, {"calls", "xml_tools", ""},
+// ownCalls is how a model writes calls whose chat template writes tools and results, and calls only where they are
+// content: the part of genericText for them. A word of the template, and a control token, tell the model.
+// With name, each call is a message, with the name of its tool in that field. results is the role of results.
+type ownCalls struct{ part, word, mark, name, results string }
+
+// allOwnCalls are LFM 2's, Granite 3's, SmolLM3's and GLM-4-0414's.
+var allOwnCalls = []ownCalls{
+	{part: "lfm", word: "tools", mark: "<|tool_call_start|>"},
+	{part: "granite", word: "<|tool_call|>", mark: "<|tool_call|>"},
+	{part: "calls", word: "xml_tools"},
+	{part: "arguments", word: "metadata", mark: "<|observation|>", name: "metadata", results: "observation"},
 }
 
-// newGeneric makes the generic form of a layout, whose calls a part writes. own says that it is only of calls.
-func (l *Layout) newGeneric(calls string, own bool) *generic {
+// newGeneric makes the generic form of a layout with its calls. own says that it is only of calls.
+func (l *Layout) newGeneric(calls ownCalls, own bool) *generic {
 	prog, err := jinja.Compile(genericText)
 	if err != nil {
 		panic(err) // the text above compiles
@@ -123,14 +137,23 @@ func (g *generic) rewrite(messages []*jinja.Dict, tools jinja.Value) (out []*jin
 		text := ""
 		switch {
 		case g.own && role != "assistant":
+			if role == "tool" && g.calls.results != "" {
+				m = m.Without("role")
+				m.Set("role", g.calls.results)
+			}
 			out = append(out, m)
+			continue
+		case role == "assistant" && hasItems(calls) && g.calls.name != "":
+			if out, err = g.apart(out, m); err != nil {
+				return nil, err
+			}
 			continue
 		case role == "tool":
 			text, err = g.write("result", content, nil)
 		case role == "user" && inResults:
 			text, err = g.write("text", content, nil)
 		case role == "assistant" && hasItems(calls):
-			text, err = g.write(g.calls, content, calls)
+			text, err = g.write(g.calls.part, content, calls)
 			m = m.Without("tool_calls")
 			m.Set("content", text)
 		}
@@ -155,6 +178,30 @@ func (g *generic) rewrite(messages []*jinja.Dict, tools jinja.Value) (out []*jin
 		return out, nil
 	}
 	return g.describe(out, tools)
+}
+
+// apart appends a turn's text, if it has some, and its calls as messages.
+func (g *generic) apart(out []*jinja.Dict, turn *jinja.Dict) ([]*jinja.Dict, error) {
+	calls := turn.Get("tool_calls").(*jinja.List)
+	turn = turn.Without("tool_calls")
+	if said := turn.Get("content"); said != nil && said != "" {
+		out = append(out, turn)
+	}
+	for _, call := range calls.Items {
+		text, err := g.write(g.calls.part, nil, call)
+		if err != nil {
+			return nil, err
+		}
+		m := turn.Without("content")
+		m.Set("content", text)
+		name, err := g.write("name", nil, call)
+		if err != nil {
+			return nil, err
+		}
+		m.Set(g.calls.name, name)
+		out = append(out, m)
+	}
+	return out, nil
 }
 
 // describe adds the tools to what the system says. Where the template does not show that, the

@@ -279,6 +279,51 @@ func TestCallsOfGranite(t *testing.T) {
 	}
 }
 
+// glm lists tools, writes an assistant's message behind what its metadata says, and leaves calls and their results out.
+const glm = "{% for t in tools or [] %}<|system|>\n{{ t.function | tojson }}{% endfor %}{% for m in messages %}" +
+	"{% if m.role in ('user', 'assistant', 'observation') %}<|{{ m.role }}|>{{ m.metadata or '' }}\n{{ m.content }}{% endif %}" +
+	"{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+
+// GLM-4-0414's templates take calls as messages with the name in metadata, and results as messages of observation.
+func TestCallsOfGLM(t *testing.T) {
+	l, err := Parse(calltest.Tokenizer(t, glm+"<|user|><|assistant|><|observation|>", true), glm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form, err := l.CallForm()
+	if err != nil || form.form.Generic {
+		t.Fatalf("form %+v, %v", form, err)
+	}
+	call := Message{Role: "assistant", Content: "Well.", Extra: json.RawMessage(`{"tool_calls": [
+		{"function": {"name": "add", "arguments": {"a": 1, "b": "x"}}}, {"function": {"name": "now", "arguments": "{}"}}]}`)}
+	text, err := l.Render([]Message{{Role: "user", Content: "hello"}, call, {Role: "tool", Content: "7"},
+		{Role: "tool", Content: "8"}}, Options{Tools: json.RawMessage(twoTools), Prompt: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const calls = "add\n" + `{"a": 1, "b": "x"}` + "<|assistant|>now\n{}"
+	for _, part := range []string{"<|system|>\n" + `{"name": "add"`, "<|user|>\nhello<|assistant|>\nWell.<|assistant|>" +
+		calls + "<|observation|>\n7<|observation|>\n8<|assistant|>"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in %q", part, text)
+		}
+	}
+	_, content, got := form.NewReader(nil).Add(calls, true)
+	if content != "" || len(got) != 2 || got[0].Arguments != `{"a": 1, "b": "x"}` || got[1].Arguments != "{}" {
+		t.Errorf("content %q, calls %+v", content, got)
+	}
+	if _, content, got := form.NewReader(nil).Add("\nadd\nand more", true); content != "add\nand more" || len(got) > 0 {
+		t.Errorf("content %q, calls %+v", content, got)
+	}
+	unseen, err := Parse(l.tok, strings.Replace(glm, "t.function | tojson", "'a tool'", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if form, err := unseen.CallForm(); err != nil || !form.form.Generic {
+		t.Errorf("without tools: form %+v, %v", form, err)
+	}
+}
+
 // SmolLM3's template lists tools that it is given as xml_tools, and leaves out calls.
 func TestCallsOfSmolLM3(t *testing.T) {
 	const source = "<|im_start|>system\n{% if xml_tools %}<tools>{% for t in xml_tools[:] %}{{ t | string }}\n{% endfor %}</tools>{% endif %}" +

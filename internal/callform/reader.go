@@ -251,10 +251,11 @@ func (r *Reader) readName(content *strings.Builder, done bool) bool {
 	if m == matchNone {
 		open, id, m = a.Open.match(rest)
 	}
-	if m == matchPart {
+	object := strings.TrimLeft(rest[min(open, len(rest)):], space)
+	if m == matchPart || m == matchWhole && a.Object && object == "" && !done {
 		return false
 	}
-	if n == 0 || m != matchWhole {
+	if n == 0 || m != matchWhole || a.Object && object != "" && object[0] != '{' {
 		r.noCall(content)
 		return true
 	}

@@ -223,6 +223,23 @@ func TestManyTools(t *testing.T) {
 	}
 }
 
+// Where a name alone begins a call, text does not begin with the name of a tool and what stands behind it.
+func TestCallsThatBeginWithNames(t *testing.T) {
+	word := func(text string) callform.Text { return callform.Text{{Kind: callform.Literal, Text: text}} }
+	s := Source{Tools: []Tool{{"add", ""}}, Form: &callform.Form{Next: word("<a>"),
+		Arguments: callform.Arguments{Object: true, Open: word("\n"), Nested: callform.JSON}}}
+	g, err := s.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{"": true, "\nadd it": true, "Well.\nadd\n": true, "add\n{}<a>add\n{}": true,
+		"add\n": false, "add\nand": false, "add\n{}<a>": false} {
+		if got, err := g.Accepts(text); err != nil || got != want {
+			t.Errorf("%q: accepted %v, %v, want %v", text, got, err, want)
+		}
+	}
+}
+
 // templates are the templates of calls: our own, and those in the folder GROVE_TEMPLATES.
 func templates(t *testing.T) map[string]string {
 	all := maps.Clone(calltest.Templates)
