@@ -78,6 +78,8 @@ var layouts = map[Type]layout{
 	numtype.Bool:    {"BOOL", 1, 1, false},
 	numtype.F8_E4M3: {"F8_E4M3", 1, 1, false},
 	numtype.F8_E5M2: {"F8_E5M2", 1, 1, false},
+	numtype.NF4:     {"NF4", 64, 32 + 1, false},
+	numtype.FP4:     {"FP4", 64, 32 + 1, false},
 }
 
 // Decodes reports whether Dequantize reads the type.

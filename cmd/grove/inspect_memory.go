@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/tensor"
 )
 
 // memoryUse is the memory that an open model's weights take.
@@ -36,7 +38,7 @@ func (c *contents) addMemory(path string) {
 	for _, t := range types {
 		m.Types = append(m.Types, typeMemory{t.Type.String(), t.As.String(), t.Tensors, t.File, t.Memory})
 		m.Bytes += t.Memory
-		if t.Type == numtype.F8_E4M3 || t.Type == numtype.NVFP4 {
+		if slices.Contains([]tensor.Type{numtype.F8_E4M3, numtype.NVFP4, numtype.NF4, numtype.FP4}, t.Type) {
 			c.note("%d tensors of %v become %v when the model is opened: grove convert --type q8_0 writes a file that takes less memory",
 				t.Tensors, t.Type, t.As)
 		}

@@ -26,6 +26,8 @@ import (
 //	compressed-tensors
 //	      X.weight_packed (O, I/n), X.weight_zero_point (O/n, G), X.weight_scale (O, G), X.weight_g_idx (I),
 //	      X.weight_shape; or X.weight (O, I) and X.weight_zero_point (O, G) in I8
+//	bitsandbytes
+//	      X.weight (O, I) in I8; X.SCB (O), 127 times the scales
 //
 // If blocks of 32 inputs share a scale, weights become the type of GGUF files with the same codes: Q4_0 and Q8_0 where
 // all zero points are in the middle, Q4_1 for others of 4 bits. Their scales are F16. All others become F32.
@@ -36,12 +38,20 @@ type integers struct {
 	scales     tensor.Tensor
 	rows, cols int
 	groups     int
-	inputs     bool  // the dimension of inputs, or groups, comes first
-	group      []int // of each input; nil: they are in order
+	inputs     bool    // the dimension of inputs, or groups, comes first
+	group      []int   // of each input; nil: they are in order
+	factor     float32 // of scales
 	typ        tensor.Type
+}
+
+// whole reads a matrix whose weights can only be decoded at once.
+type whole struct {
+	name   string
+	rows   int
+	decode func() ([]byte, error)
 
 	mu   sync.Mutex
-	all  []byte // weights in typ, from the first reading until every row has been read
+	all  []byte // from the first reading until every row has been read
 	left int    // rows
 }
 
@@ -114,6 +124,9 @@ func (c *coded) unpack(dst []uint8, down, right int) error {
 // isIntegers reports whether a tensor has weights of 4 or 8 bits. Words of 32 bits have those of several.
 func isIntegers(f *safetensors.File, info safetensors.Info) bool {
 	_, scaled := f.Tensor(info.Name + "_scale")
+	if !scaled {
+		_, scaled = f.Tensor(strings.TrimSuffix(info.Name, "weight") + "SCB")
+	}
 	return strings.HasSuffix(info.Name, ".qweight") ||
 		strings.HasSuffix(info.Name, ".weight_packed") && info.Type == numtype.I32 ||
 		strings.HasSuffix(info.Name, ".weight") && info.Type == numtype.I8 && scaled
@@ -121,7 +134,7 @@ func isIntegers(f *safetensors.File, info safetensors.Info) bool {
 
 // openIntegers finds a matrix's tensors. Of these, drop are no weights.
 func openIntegers(f *safetensors.File, name string, q *quantization) (x *integers, drop []string, err error) {
-	x = &integers{}
+	x = &integers{factor: 1}
 	stem, ours := strings.CutSuffix(name, ".qweight")
 	packed := strings.HasSuffix(name, "_packed")
 	ends := [3]string{".scales", ".qzeros", ".g_idx"}
@@ -130,8 +143,14 @@ func openIntegers(f *safetensors.File, name string, q *quantization) (x *integer
 		ends = [3]string{"_scale", "_zero_point", "_g_idx"}
 	}
 	x.codes.stored, _ = f.Tensor(name)
-	if x.scales, err = scaling(f, name, stem+ends[0]); err != nil {
+	module := strings.TrimSuffix(stem, "weight") // of bitsandbytes
+	if x.scales, err = scaling(f, name, stem+ends[0], module+"SCB"); err != nil {
 		return nil, nil, err
+	}
+	if x.scales.Name == module+"SCB" {
+		x.factor = 1. / 127
+		x.scales.Shape = append(slices.Clone(x.scales.Shape), 1)
+		drop = append(drop, module+"SCB", module+"weight_format")
 	}
 	x.zeros.stored, _ = f.Tensor(stem + ends[1])
 	if _, ok := f.Tensor(stem + ends[2]); ok {
@@ -301,11 +320,11 @@ func (x *integers) readZeros() ([]uint8, error) {
 }
 
 func (x *integers) tensor() tensor.Tensor {
-	return tensor.Tensor{Name: x.name, Type: x.typ, Shape: []int{x.rows, x.cols}, Reader: x.read}
+	w := &whole{name: x.name, rows: x.rows, decode: x.decode} // as the codes of a row lie far apart
+	return tensor.Tensor{Name: x.name, Type: x.typ, Shape: []int{x.rows, x.cols}, Reader: w.read}
 }
 
-// read decodes the whole matrix at once, as the codes of a row lie far apart.
-func (x *integers) read(dst []byte, r0, r1 int) (err error) {
+func (x *whole) read(dst []byte, r0, r1 int) (err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.all == nil {
@@ -364,13 +383,13 @@ func (x *integers) decode() ([]byte, error) {
 		if x.typ == tensor.F32 {
 			for i, code := range row {
 				scale, zero := at(i)
-				all = binary.LittleEndian.AppendUint32(all, math.Float32bits((float32(code)-zero)*scale))
+				all = binary.LittleEndian.AppendUint32(all, math.Float32bits((float32(code)-zero)*scale*x.factor))
 			}
 			continue
 		}
 		for i := 0; i < x.cols; i += 32 {
 			scale, zero := at(i)
-			all = x.appendBlock(all, row[i:i+32], scale, zero)
+			all = x.appendBlock(all, row[i:i+32], scale*x.factor, zero)
 		}
 	}
 	return all, nil

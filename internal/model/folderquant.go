@@ -97,6 +97,7 @@ func (q *quantization) check() error {
 		if !slices.Contains([]string{"FP8", "NVFP4"}, q.Algorithm) {
 			return unread("quant_algo", q.Algorithm)
 		}
+	case "bitsandbytes":
 	case "awq":
 		if !strings.EqualFold(q.Version, "gemm") && q.Version != "" || q.Bits != 4 {
 			return unread("version", fmt.Sprintf("%s, of %d bits", q.Version, q.Bits))
@@ -175,11 +176,13 @@ var otherScales = []string{".input_scale", ".input_global_scale", ".activation_s
 // decodeFolder replaces a folder's quantized weights and their scales by tensors of F32.
 func decodeFolder(f *safetensors.File, q *quantization) error {
 	var found []safetensors.Info
-	var ints []string
+	var ints, books []string
 	for _, info := range f.Tensors {
 		name := info.Name
 		_, scaled := f.Tensor(name + "_scale")
-		if isIntegers(f, info) {
+		if isCodebook(name) {
+			books = append(books, name)
+		} else if isIntegers(f, info) {
 			ints = append(ints, info.Name)
 		} else if info.Type == numtype.F8_E4M3 && !strings.HasSuffix(name, "_scale") || info.Type == numtype.U8 && scaled ||
 			strings.HasSuffix(name, ".weight_packed") {
@@ -193,6 +196,16 @@ func decodeFolder(f *safetensors.File, q *quantization) error {
 			return err
 		}
 		f.Replace(name, x.tensor(), x.typ)
+		for _, name := range others {
+			drop[name] = true
+		}
+	}
+	for _, name := range books {
+		x, stored, others, err := openCodebook(f, name)
+		if err != nil {
+			return err
+		}
+		f.Replace(x.Name, x, stored)
 		for _, name := range others {
 			drop[name] = true
 		}
@@ -221,7 +234,7 @@ func decodeFolder(f *safetensors.File, q *quantization) error {
 			drop[name] = true
 		}
 	}
-	if len(found)+len(ints) > 0 {
+	if len(found)+len(ints)+len(books) > 0 {
 		f.Drop(func(name string) bool {
 			return drop[name] || slices.ContainsFunc(otherScales, func(end string) bool { return strings.HasSuffix(name, end) })
 		})

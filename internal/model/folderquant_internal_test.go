@@ -73,7 +73,7 @@ func TestQuantizedWeightsAgainstTorch(t *testing.T) {
 // Only quantization that grove does not read is refused, by its name.
 func TestQuantizationConfig(t *testing.T) {
 	for config, word := range map[string]string{
-		`{"quant_method": "bitsandbytes", "load_in_4bit": true}`:                      `quant_method "bitsandbytes"`,
+		`{"quant_method": "eetq"}`:                                                    `quant_method "eetq"`,
 		`{"quant_method": "awq", "bits": 4, "version": "gemv"}`:                       `version "gemv, of 4 bits"`,
 		`{"quant_method": "awq"}`:                                                     "of 0 bits",
 		`{"quant_method": "gptq", "bits": 3}`:                                         "of 3 bits",
@@ -93,6 +93,7 @@ func TestQuantizationConfig(t *testing.T) {
 		`{"quant_method": "auto-round", "bits": 4, "packing_format": "auto_round:auto_gptq", "extra_config": {"down": {"bits": 8}}}`: `extra_config "down"`,
 
 		`null`: "",
+		`{"quant_method": "bitsandbytes", "load_in_4bit": true, "bnb_4bit_quant_type": "nf4"}`:                                                                                             "",
 		`{"quant_method": "auto-round", "bits": 4, "packing_format": "auto_round:auto_gptq", "extra_config": {"lm_head": {"bits": 16, "data_type": "float"}, "gate": {"group_size": 32}}}`: "",
 		`{"quant_method": "awq", "bits": 4, "group_size": 128, "version": "GEMM", "zero_point": true}`:                                                                                     "",
 		`{"quant_method": "gptq", "bits": 8, "desc_act": true, "dynamic": {"-:.*head.*": {}}, "checkpoint_format": "gptq"}`:                                                                "",

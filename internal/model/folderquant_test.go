@@ -2,8 +2,10 @@ package model_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +111,56 @@ func TestIntegerFolder(t *testing.T) {
 	how["quantization_config"] = object{"quant_method": "compressed-tensors", "format": "marlin-24"}
 	if _, err := f.with(codes, zeros, scales).logits(how); err == nil || !strings.Contains(err.Error(), "marlin-24") {
 		t.Errorf("with a format that grove does not read: %v", err)
+	}
+}
+
+// So is a folder of bitsandbytes with a matrix in NF4.
+func TestCodebookFolder(t *testing.T) {
+	f := keyFolder(t, synth.Small()[0])
+	config, err := model.ReadFolder(f.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "model.layers.0.mlp.down_proj.weight"
+	r := rand.New(rand.NewPCG(1, 2))
+	n := config.Hidden * config.FFN
+	state := fmt.Appendf(nil, `{"blocksize": 16, "dtype": "bfloat16", "shape": [%d, %d]}`, config.Hidden, config.FFN)
+	codes := tensor.Tensor{Name: name, Type: numtype.U8, Shape: []int{n / 2, 1}}
+	values := tensor.Tensor{Name: name + ".quant_map", Type: tensor.F32, Shape: []int{16}}
+	scales := tensor.Tensor{Name: name + ".absmax", Type: tensor.F32, Shape: []int{n / 16}}
+	fields := tensor.Tensor{Name: name + ".quant_state.bitsandbytes__nf4", Type: numtype.U8, Shape: []int{len(state)},
+		Data: state}
+	plain := tensor.Tensor{Name: name, Type: tensor.BF16, Shape: []int{config.Hidden, config.FFN}}
+	for i := range 16 {
+		values.Data = binary.LittleEndian.AppendUint32(values.Data, math.Float32bits(float32(i-8)/8))
+	}
+	for block := range n / 16 {
+		scale := float32(math.Ldexp(1, block%4-6)) // products are exact
+		scales.Data = binary.LittleEndian.AppendUint32(scales.Data, math.Float32bits(scale))
+		for range 8 {
+			first, second := r.IntN(16), r.IntN(16)
+			codes.Data = append(codes.Data, byte(first<<4|second))
+			for _, code := range []int{first, second} {
+				bits := math.Float32bits(float32(code-8) / 8 * scale)
+				plain.Data = binary.LittleEndian.AppendUint16(plain.Data, uint16(bits>>16))
+			}
+		}
+	}
+	want, err := f.with(plain).logits(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	how := map[string]any{"quantization_config": object{"quant_method": "bitsandbytes", "load_in_4bit": true}}
+	quantized := f.with(codes, values, scales, fields)
+	if got, err := quantized.logits(how); err != nil || !sameBits(got, want) {
+		t.Errorf("it is another model: %v", err)
+	}
+	memory, err := model.ReadMemory(quantized.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(memory, func(m model.TypeMemory) bool { return m.Type == numtype.NF4 && m.As == tensor.BF16 }) {
+		t.Errorf("memory is %+v: want a tensor of NF4 as BF16", memory)
 	}
 }
 

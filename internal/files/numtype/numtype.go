@@ -44,6 +44,8 @@ const (
 	Bool
 	F8_E4M3
 	F8_E5M2
+	NF4 // bitsandbytes', with its scales in 8 bits
+	FP4
 
 	// Unknown is an encoding that this version of grove has no name for.
 	Unknown = math.MaxUint32

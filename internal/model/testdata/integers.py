@@ -1,10 +1,11 @@
-# Makes integers.safetensors: random weights of 4 and 8 bits as AWQ, GPTQ and compressed-tensors lay them out, packed by vLLM's and
-# compressed-tensors' functions. Module METHOD.NAME has its weights in float32 as METHOD.NAME.expected.
+# Makes integers.safetensors: random weights of 4 and 8 bits as AWQ, GPTQ, compressed-tensors and bitsandbytes (8 bits) lay them out,
+# packed by vLLM's, compressed-tensors' and bitsandbytes' functions. Module METHOD.NAME has its weights in float32 as METHOD.NAME.expected.
 #
 #   python integers.py
 #
-# Packages: torch, safetensors, compressed-tensors, vllm.
+# Packages: torch, safetensors, compressed-tensors, vllm, bitsandbytes.
 import torch
+from bitsandbytes.functional import int8_vectorwise_dequant, int8_vectorwise_quant
 from compressed_tensors.compressors.pack_quantized.helpers import pack_to_int32
 from safetensors.torch import save_file
 from vllm.model_executor.layers.quantization.utils.quant_utils import awq_pack, gptq_pack, pack_cols
@@ -75,6 +76,13 @@ def wide(name, rows, cols, symmetric=True):
     expect(name, codes, scales, zeros, in_order(cols, 1))
 
 
+def vectors(name, rows, cols):
+    codes, scales, _ = int8_vectorwise_quant((torch.randn(rows, cols) * 0.1).half())
+    tensors[name + ".weight"], tensors[name + ".SCB"] = codes, scales
+    tensors[name + ".weight_format"] = torch.tensor(0, dtype=torch.uint8)
+    tensors[name + ".expected"] = int8_vectorwise_dequant(codes, scales)
+
+
 awq("awq.Q4_1", 24, 128, 2)
 awq("awq.Q4_0", 16, 64, 2, symmetric=True)
 awq("awq.F32", 16, 48, 3)
@@ -89,4 +97,6 @@ packed("compressed-tensors.Q8_0", 12, 64, 8, 2)
 packed("compressed-tensors.F32", 16, 64, 4, 2, shuffled=True)
 wide("compressed-tensors.bytes.Q8_0", 12, 64)
 wide("compressed-tensors.bytes.F32", 12, 64, symmetric=False)
+vectors("bitsandbytes.Q8_0", 12, 64)
+vectors("bitsandbytes.F32", 10, 40)
 save_file(tensors, "integers.safetensors")
