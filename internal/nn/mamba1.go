@@ -15,8 +15,8 @@ import (
 // The rows of In are x and z. After a convolution of x, and SiLU, those of X are dt, B and C, which have a norm each.
 //
 // Since decays differ by channel and number, a row's result is not a product with a page's first state, as in Mamba-2.
-// A state is carried from row to row along each path instead, starting with the page's first one. So each pass also
-// carries it over the rows of the page that are committed already, 16 on average.
+// A state is carried from row to row along each path instead, starting with the page's first one, or with the latest
+// that the cache has on the page.
 type Mamba1 struct {
 	In, X, Step Linear
 	Conv        Convolution
@@ -31,7 +31,7 @@ func (d *Mamba1) rank() int  { return d.Step.W.In() }
 
 // A row of a cache is the convolution's inputs, Δ, Δ·x and B; a state is S and the convolution's tail.
 func (d *Mamba1) Shape() *RecurrentShape {
-	return &RecurrentShape{Row: 3*d.width() + d.States, State: len(d.A) + d.Conv.tail()}
+	return &RecurrentShape{Row: 3*d.width() + d.States, State: len(d.A) + d.Conv.tail(), Carried: true}
 }
 
 func (d *Mamba1) Bytes() int { return d.In.W.Bytes() + d.X.W.Bytes() + d.Step.W.Bytes() }
@@ -184,6 +184,12 @@ func (t *mamba1Task) compute(state []float32, rows []walkRow) {
 	s.rows = grow(s.rows, int(last-first+1)*size)
 	s.made = grow(s.made, int(last-first+1))
 	clear(s.made)
+	c, base := t.g.Cache, int32(t.g.Base)
+	begun := first/PageRows == base/PageRows && first < base // the page has committed rows
+	if at := int32(c.states.rows) - 1; begun && at >= first && at < base {
+		t.move(s.rows[int(at-first)*size:][:size], c.stateAt(t.layer, c.states.latest), false)
+		s.made[at-first] = true
+	}
 	for _, r := range rows {
 		slots := t.walk.slots[r.at : r.at+r.n]
 		from, k := state, r.n
@@ -204,6 +210,9 @@ func (t *mamba1Task) compute(state []float32, rows []walkRow) {
 		clear(y)
 		simd.Mix(y, t.count, t.low.Row(r.row)[t.d.States:], t.d.States, 1, t.count, t.d.States, from)
 		multiplyAdd(y, t.d.Skip[t.at:], t.mixed.Row(r.row)[t.at:])
+	}
+	if begun && c.states.next != nil {
+		t.move(s.rows[int(base-1-first)*size:][:size], c.stateAt(t.layer, c.states.next), true)
 	}
 }
 

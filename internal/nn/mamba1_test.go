@@ -3,7 +3,14 @@ package nn
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/testing/cases"
+	"github.com/grovellm/grove/tree"
 )
 
 // randomMamba1 is a layer with its matrices as rows, for the plain reference.
@@ -82,5 +89,86 @@ func TestMamba1AlongTrees(t *testing.T) {
 	for _, width := range []int{20, mamba1Part + 12} { // of one task, and of two
 		r := newRandomMamba1(t, rng, 24, width, 6, 10)
 		checkAlongTrees(t, rng, r, r.outLinear, 24)
+	}
+}
+
+// A pass goes on from the state after the rows that the pass before began with, also in a fork, whatever was dropped
+// since: its rows have the bits of one pass over the whole text.
+func TestMamba1GoesOn(t *testing.T) {
+	r := newRandomMamba1(t, rand.New(rand.NewPCG(3, 5)), 8, 12, 4, 6)
+	pool := par.New(2)
+	defer pool.Close()
+	block := &Block{Recurrent: r, Out: r.outLinear}
+	mem := &Pages{Layers: 1, Heads: 1, Dim: 4, KV: KVF32, Recurrent: []*RecurrentShape{r.Shape()}}
+	run := func(c *Cache, tr *tree.Tree) Mat {
+		var f Forest
+		var m BlockBuffers
+		f.Add(c, tr, 0)
+		c.Reserve(0, tr.Len())
+		x, y := NewMat(tr.Len(), 8), NewMat(tr.Len(), 8)
+		for i, token := range tr.Token {
+			copy(x.Row(i), normalVector(rand.New(rand.NewPCG(1, uint64(token))), 8, 0, 1))
+		}
+		NewExec(pool).Attention(block, 0, &f, Source{X: x}, y, &m)
+		return y
+	}
+	cases.Check(t, 30, func(t *rapid.T) {
+		c, text := mem.NewCache(), []int32{}
+		defer func() { c.Free() }()
+		for range rapid.IntRange(5, 40).Draw(t, "passes") {
+			switch rapid.IntRange(0, 9).Draw(t, "change") {
+			case 0:
+				n := c.Reach(rapid.IntRange(0, c.Len()).Draw(t, "to"))
+				if err := c.Truncate(n); err != nil {
+					t.Fatal(err)
+				}
+				text = text[:n]
+			case 1:
+				f := c.Fork()
+				if rapid.Bool().Draw(t, "the fork") {
+					c, f = f, c
+				}
+				run(f, tree.New(99))
+				f.CommitAll()
+				defer f.Free()
+			}
+			tr := tree.New(int32(rapid.IntRange(0, 20).Draw(t, "root")))
+			for i := range rapid.IntRange(0, 5).Draw(t, "nodes") {
+				tr.Append(rapid.IntRange(0, i).Draw(t, "parent"), int32(21+i), 0)
+			}
+			all := run(c, tr)
+			node := rapid.IntRange(0, tr.Len()-1).Draw(t, "node")
+			path := tr.Path(node, nil)
+			for _, n := range path {
+				text = append(text, tr.Token[n])
+			}
+			whole := mem.NewCache()
+			got, want := all.Row(node), run(whole, tree.Chain(text)).Row(len(text)-1)
+			if !slices.Equal(got, want) {
+				t.Fatalf("after %d rows, node %d of %v is %v, in one pass %v", c.Len(), node, tr.Parent, got, want)
+			}
+			whole.Free()
+			if err := c.Commit(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	if used := mem.InUse(); used != 0 {
+		t.Errorf("freed caches hold %d bytes", used)
+	}
+	c, other := mem.NewCache(), mem.NewCache()
+	for i := range 20 {
+		run(c, tree.New(int32(i)))
+		run(other, tree.New(int32(i)))
+		c.CommitAll()
+		other.CommitAll()
+	}
+	for i := range 19 {
+		for k := range c.row(0, i)[r.width():] {
+			c.row(0, i)[r.width()+k] = float32(math.NaN()) // which only the states before the latest are made from
+		}
+	}
+	if got, want := run(c, tree.New(20)), run(other, tree.New(20)); !slices.Equal(got.Data, want.Data) {
+		t.Errorf("the next row was made from rows before the latest state: %v, want %v", got.Data, want.Data)
 	}
 }

@@ -11,8 +11,12 @@ import "slices"
 
 // RecurrentShape is what recurrent layers keep, in numbers: for a row, Row numbers one after
 // another and Column numbers across the page, as keys are (Column × PageRows); and State numbers at
-// the beginning of a page. All recurrent layers of a network have the same shape.
-type RecurrentShape struct{ Row, Column, State int }
+// the beginning of a page. Carried layers also keep the state after the rows that were committed when
+// the last pass began, from which the next one goes on. All recurrent layers of a network have the same shape.
+type RecurrentShape struct {
+	Row, Column, State int
+	Carried            bool
+}
 
 // recurrent returns the shape of a layer, nil for an attention layer.
 func (p *Pages) recurrent(layer int) *RecurrentShape {
@@ -52,8 +56,11 @@ func (p *Pages) StateBytes() int { return p.pools[states].bytes }
 // statesBytes is the most memory that recurrent layers need for a text of the given rows: rows of a pass and of
 // its first page; the states before and after these, the one that KeepState keeps, and those at even spaces.
 func (p *Pages) statesBytes(rows, pass int) int64 {
-	page := int64(p.pools[recurrentRows].bytes)
-	return page*int64(pagesFor(min(rows, pass))+1) + int64(p.pools[states].bytes)*int64(3+rows/(p.spacing*PageRows))
+	page, kept := int64(p.pools[recurrentRows].bytes), 3+rows/(p.spacing*PageRows)
+	if p.kept.Carried {
+		kept += 2
+	}
+	return page*int64(pagesFor(min(rows, pass))+1) + int64(p.pools[states].bytes)*int64(kept)
 }
 
 // moveRecurrent copies row src of a page to row dst of a page.
@@ -73,6 +80,10 @@ type stateList struct {
 	origin int     // the page whose state is zeros, if it is not in at
 	mark   int     // the page that KeepState chose
 	making []making
+
+	// Of carried layers: the state after as many rows, and the one that the current pass makes.
+	latest, next *page
+	rows         int
 }
 
 // making is a state that the current pass makes.
@@ -83,7 +94,10 @@ type making struct {
 
 func (s stateList) fork() stateList {
 	s.at = sharePages(s.at)
-	s.making = nil
+	s.making, s.next = nil, nil
+	if s.latest != nil {
+		s.latest.refs.Add(1)
+	}
 	return s
 }
 
@@ -103,7 +117,7 @@ func (c *Cache) KeepState() { c.states.mark = max(0, c.len-1) / PageRows }
 
 // States returns how many states of all recurrent layers the cache has.
 func (c *Cache) States() (n int) {
-	for _, state := range c.states.at {
+	for _, state := range append(slices.Clone(c.states.at), c.states.latest, c.states.next) {
 		if state != nil {
 			n++
 		}
@@ -137,13 +151,30 @@ func (c *Cache) truncateStates() {
 	if c.len/PageRows < s.origin || c.len == 0 {
 		s.origin = 0
 	}
+	if s.rows > c.len {
+		c.setLatest(nil, 0)
+	}
 }
 
 func (c *Cache) dropMaking() {
-	for _, m := range c.states.making {
+	s := &c.states
+	for _, m := range s.making {
 		c.mem.put(m.state)
 	}
-	c.states.making = c.states.making[:0]
+	s.making = s.making[:0]
+	if s.next != nil {
+		c.mem.put(s.next)
+		s.next = nil
+	}
+}
+
+// setLatest replaces the state after the latest rows.
+func (c *Cache) setLatest(state *page, rows int) {
+	s := &c.states
+	if s.latest != nil {
+		c.mem.put(s.latest)
+	}
+	s.latest, s.rows = state, rows
 }
 
 // reserveStates makes room for the states that the next pass makes: the one before the page where
@@ -156,10 +187,13 @@ func (c *Cache) reserveStates(kept int) {
 	if kept == 0 {
 		c.dropMaking()
 	}
-	if len(c.states.making) > 0 || c.pending == 0 {
+	if len(c.states.making) > 0 || c.states.next != nil || c.pending == 0 {
 		return
 	}
 	last := c.len / PageRows
+	if c.mem.kept.Carried && c.len%PageRows > 0 && c.states.rows != c.len {
+		c.states.next = c.get(states)
+	}
 	for i := c.firstPage() + 1; i <= last; i++ {
 		if i == last || c.keeps(i) {
 			c.states.making = append(c.states.making, making{i, c.get(states)})
@@ -177,6 +211,10 @@ func (c *Cache) adoptStates() {
 		s.at[m.page] = m.state
 	}
 	s.making = s.making[:0]
+	if s.next != nil {
+		c.setLatest(s.next, c.len)
+		s.next = nil
+	}
 }
 
 // freeStates frees rows and states that no pass needs any longer.
@@ -203,6 +241,7 @@ func (c *Cache) freeStates() {
 func (c *Cache) slideStates(first, last int) {
 	s := &c.states
 	c.dropMaking()
+	c.setLatest(nil, 0)
 	if c.mem.StateBytes() == 0 {
 		return
 	}
