@@ -188,8 +188,7 @@ func (e *Engine) waiting() map[string]int {
 func (e *Engine) admit() {
 	e.takeTurns()
 	for len(e.queue) > 0 && len(e.running) < e.o.Parallel {
-		e.highest = slices.MaxFunc(e.queue, func(a, b *job) int { return cmp.Compare(a.Priority, b.Priority) }).Priority
-		slices.SortFunc(e.queue, e.order)
+		e.sortQueue()
 		at := slices.IndexFunc(e.queue, func(j *job) bool { return !e.prefixes.comes(e, j) })
 		if at < 0 {
 			break // all wait for prefixes that are being computed
@@ -202,6 +201,12 @@ func (e *Engine) admit() {
 		e.take(j)
 	}
 	e.giveWay()
+}
+
+// sortQueue puts the waiting requests into the order in which they start. There is at least one.
+func (e *Engine) sortQueue() {
+	e.highest = slices.MaxFunc(e.queue, func(a, b *job) int { return cmp.Compare(a.Priority, b.Priority) }).Priority
+	slices.SortFunc(e.queue, e.order)
 }
 
 // takeTurns starts requests that others of their call are held for: those have the places, and perhaps the memory.
@@ -227,9 +232,10 @@ func (e *Engine) takeTurns() {
 // giveWay stops a running request of a key that has several, for a key that has none and was served less: its requests
 // may be long, and have all places. It goes on later from the rows that it leaves.
 func (e *Engine) giveWay() {
-	if len(e.running) < e.o.Parallel {
+	if len(e.running) < e.o.Parallel || len(e.queue) == 0 {
 		return
 	}
+	e.sortQueue()
 	running := func(j *job) int { return j.share.whole.jobs - j.share.whole.waits }
 	last := slices.MaxFunc(e.running, func(a, b *job) int {
 		return cmp.Or(cmp.Compare(running(a), running(b)), a.start.Compare(b.start), cmp.Compare(a.number, b.number))

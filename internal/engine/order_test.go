@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -104,4 +105,45 @@ func TestGoneTenants(t *testing.T) {
 	if e.share.jobs != 0 || e.share.parts != nil {
 		t.Errorf("in the end %d requests are counted, and %d keys known", e.share.jobs, len(e.share.parts))
 	}
+}
+
+// Where all places are another key's, the request that would start first in an empty engine gets one of them, not the
+// one that was queued first.
+func TestPlaceOfAnotherKeyGoesInOrder(t *testing.T) {
+	cases.Check(t, 20, func(rt *rapid.T) {
+		e := byHand(t, 32)
+		e.o.Parallel = 2
+		come := func(key string, served float64, priority int) *job {
+			j := submitted(Request{Prompt: []int32{1, int32(e.stats.Submitted)}, Priority: priority, Fresh: true})
+			e.stats.Submitted++
+			j.number, j.keyed = e.stats.Submitted, true
+			j.Key = key
+			j.share = e.share.part(key).part(key)
+			j.share.whole.served = served
+			j.count(1, 1, 0)
+			e.queue = append(e.queue, j)
+			return j
+		}
+		come("all", 1000, 0)
+		come("all", 1000, 0)
+		e.admit()
+		if len(e.running) != 2 || len(e.queue) != 0 {
+			rt.Fatalf("%d run, %d wait", len(e.running), len(e.queue))
+		}
+		served := map[string]float64{}
+		for _, key := range []string{"a", "b", "c"} {
+			served[key] = float64(rapid.IntRange(0, 2).Draw(rt, "served"))
+		}
+		for range rapid.IntRange(1, 5).Draw(rt, "waiting") {
+			key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "key")
+			come(key, served[key], rapid.IntRange(-1, 1).Draw(rt, "priority"))
+		}
+		e.sortQueue()
+		first := e.queue[0]
+		slices.SortFunc(e.queue, func(a, b *job) int { return cmp.Compare(a.number, b.number) }) // as they came
+		e.admit()
+		if first.seq == nil {
+			rt.Errorf("the first of %d is not the one that runs", len(e.queue))
+		}
+	})
 }
