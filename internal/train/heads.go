@@ -80,6 +80,9 @@ func NewBasis(seed uint64, steps int) Basis {
 // Common returns the basis of the recipe that embeds it.
 func (b *Basis) Common() *Basis { return b }
 
+// mostSteps is more than any course has: the texts for more of them would not fit on a disk.
+const mostSteps = 10_000_000
+
 // CheckBasis refuses values with which no head with these layers can be trained.
 func (b *Basis) CheckBasis(layers Layering) error {
 	c := &b.Course
@@ -89,8 +92,8 @@ func (b *Basis) CheckBasis(layers Layering) error {
 		}
 	}
 	switch {
-	case c.Steps < 1:
-		return fmt.Errorf("--steps %d: want 1 or more", c.Steps)
+	case c.Steps < 1 || c.Steps > mostSteps:
+		return fmt.Errorf("--steps %d: want 1 to %d", c.Steps, mostSteps)
 	case !(c.Schedule.Warmup >= 0 && c.Schedule.Warmup <= 1):
 		return fmt.Errorf("--warmup %g: want 0 to 1, the share of the steps", c.Schedule.Warmup)
 	case !(c.Clip >= 0):

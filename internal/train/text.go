@@ -42,16 +42,22 @@ func DefaultHeadText() HeadText {
 	}
 }
 
+// mostRows is more texts than the batches of published recipes have.
+const mostRows = 4096
+
 func (t *HeadText) check() error {
+	parts := t.MicroRows // the texts of a step, or half of them if they are long, are computed in parts
+	if t.long() {
+		parts *= 2
+	}
 	switch {
-	case t.Rows < 1:
-		return fmt.Errorf("%d texts of a step: want a positive number", t.Rows)
-	case t.MicroRows < 1 || t.Rows%t.MicroRows != 0:
-		return fmt.Errorf("%d texts in parts of %d: want a divisor", t.Rows, t.MicroRows)
-	case t.long() && (t.LongEvery < 2 || t.Rows/2 < 1 || t.Rows/2%t.MicroRows != 0 ||
-		t.Long.Length != 2*t.Short.Length):
-		return fmt.Errorf("texts of %d tokens in every %d-th step, %d of them in parts of %d: want texts of twice the length of the others, in steps in between, and a divisor of half the texts of a step",
-			t.Long.Length, t.LongEvery, t.Rows/2, t.MicroRows)
+	case t.MicroRows < 1:
+		return fmt.Errorf("texts in parts of %d: want a positive number", t.MicroRows)
+	case t.Rows < 1 || t.Rows > mostRows || t.Rows%parts != 0:
+		return fmt.Errorf("--rows %d: want a multiple of %d, up to %d", t.Rows, parts, mostRows)
+	case t.long() && (t.LongEvery < 2 || t.Long.Length != 2*t.Short.Length):
+		return fmt.Errorf("texts of %d tokens in every %d-th step: want texts of twice the length of the others, in steps in between",
+			t.Long.Length, t.LongEvery)
 	case !slices.Contains([]string{"generated", "corpus"}, t.Text):
 		return fmt.Errorf("text %q: want generated or corpus", t.Text)
 	case !(t.Repeats >= 0 && t.Repeats <= 1):
@@ -60,8 +66,11 @@ func (t *HeadText) check() error {
 		return fmt.Errorf("%d files of %d texts: want one or more", t.Short.Files, t.Short.Texts)
 	}
 	for _, g := range []Generated{t.Short, t.Long} {
-		if g.Files > 0 && (g.Prompt < 2 || g.Length < g.Prompt+2) {
+		switch {
+		case g.Files > 0 && (g.Prompt < 2 || g.Length < g.Prompt+2):
 			return fmt.Errorf("texts of %d tokens, %d of them given: want 2 given or more, and 2 more after them", g.Length, g.Prompt)
+		case !(g.Greedy >= 0 && g.Greedy <= 1):
+			return fmt.Errorf("--greedy %g: want a share, 0 to 1", g.Greedy)
 		}
 	}
 	return nil
@@ -126,6 +135,10 @@ func (j *Job) OpenTexts(ctx context.Context, t HeadText, steps int, seed uint64,
 	if j.Answers != nil {
 		return j.openConversations(t, seed)
 	}
+	sets, err := t.sources(text.train)
+	if err != nil {
+		return nil, err
+	}
 	m, source := j.Target, FingerprintModel(j.Target)
 	if j.Sparing {
 		t.fit(steps)
@@ -150,10 +163,6 @@ func (j *Job) OpenTexts(ctx context.Context, t HeadText, steps int, seed uint64,
 		}
 		d := deal{length: g.Length, from: 2}
 		if t.Text == "corpus" {
-			sets, err := t.sources(text.train)
-			if err != nil {
-				return nil, err
-			}
 			// a mix adds a token to each row
 			if d.dealer, err = data.NewMix(sets, g.Length-1, seed+uint64(i)); err != nil {
 				return nil, err
@@ -253,7 +262,7 @@ func (t *HeadText) sources(all []*data.Set) ([]*data.Set, error) {
 		}
 		names = append(names, s.Name)
 	}
-	return nil, fmt.Errorf("the training text has no source %q: want one of %s", t.Only, strings.Join(names, ", "))
+	return nil, fmt.Errorf("--only %q: the training text has no such source: want one of %s", t.Only, strings.Join(names, ", "))
 }
 
 // begun returns the generated texts whose beginning came from the source that Only names: the
@@ -261,9 +270,6 @@ func (t *HeadText) sources(all []*data.Set) ([]*data.Set, error) {
 func (t *HeadText) begun(tokens []int32, g Generated, sets []*data.Set) ([]int32, error) {
 	if t.Only == "" {
 		return tokens, nil
-	}
-	if _, err := t.sources(sets); err != nil {
-		return nil, err
 	}
 	mix, err := g.beginnings(sets)
 	if err != nil {

@@ -63,8 +63,9 @@ func TestOnly(t *testing.T) {
 		}
 	})
 	h := HeadText{Only: "Q"}
-	if _, err := h.begun(nil, Generated{Prompt: 2, Length: 3}, sets); err == nil ||
-		!strings.Contains(err.Error(), `"Q": want one of A, W`) {
+	// the target is not asked for any text before
+	if _, err := new(Job).OpenTexts(t.Context(), h, 1, 1, &Corpus{train: sets}); err == nil ||
+		!strings.Contains(err.Error(), `--only "Q": the training text has no such source: want one of A, W`) {
 		t.Errorf("a source that is not there: %v", err)
 	}
 }

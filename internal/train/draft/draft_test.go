@@ -279,7 +279,7 @@ func TestRecipeRefuses(t *testing.T) {
 			"no block 2":    func(r *Recipe) { r.From = []int{2} },
 			"no block -1":   func(r *Recipe) { r.From = []int{-1} },
 			"precision":     func(r *Recipe) { r.Precision = "f16" },
-			"0 positions":   func(r *Recipe) { r.Places = 0 },
+			"--places 0":    func(r *Recipe) { r.Places = 0 },
 			"a share NaN":   func(r *Recipe) { r.Soft = float32(math.NaN()) },
 			"no room for 8": func(r *Recipe) { r.Held.Prompt = 24 },
 			"--steps 0":     func(r *Recipe) { r.Steps = 0 },

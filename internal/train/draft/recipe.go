@@ -42,7 +42,7 @@ func (r *Recipe) Prepare(j *train.Job) error {
 	case len(r.From) < 1 || len(r.From) >= c.Layers:
 		return fmt.Errorf("a draft model of %d layers: want 1 or more, and fewer than the %d of its target", len(r.From), c.Layers)
 	case r.Places < 1:
-		return fmt.Errorf("%d positions of a text: want a positive number", r.Places)
+		return fmt.Errorf("--places %d: want 1 or more", r.Places)
 	case !(r.Soft >= 0 && r.Soft <= 1):
 		return fmt.Errorf("a share %g of the divergence: want 0 to 1", r.Soft)
 	case r.Held.Length-train.HeldDepth <= r.Held.Prompt:

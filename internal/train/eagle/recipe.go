@@ -115,7 +115,7 @@ func (r *Recipe) Check(target *model.Config) error {
 	}
 	switch {
 	case r.Places < 1:
-		return fmt.Errorf("texts with %d rows each that learn: want a positive number", r.Places)
+		return fmt.Errorf("--places %d: want 1 or more", r.Places)
 	case r.TestSteps < 1 || r.TestSteps > 1 && r.Later < 1:
 		return fmt.Errorf("%d test steps, the later ones of %d rows of a text: want one step, or more and some rows", r.TestSteps, r.Later)
 	case !(r.Decay > 0 && r.Decay <= 1):

@@ -21,14 +21,14 @@ func TestEagleRecipeRefuses(t *testing.T) {
 			"whole blocks":        func(r *Recipe) { r.FFN = 48 },
 			"taps layers":         func(r *Recipe) { r.Taps = []int{1, 3} },
 			"precision":           func(r *Recipe) { r.Precision = "f16" },
-			"0 rows each":         func(r *Recipe) { r.Places = 0 },
+			"--places 0":          func(r *Recipe) { r.Places = 0 },
 			"0 test steps":        func(r *Recipe) { r.TestSteps = 0 },
 			"later ones of 0":     func(r *Recipe) { r.Later = 0 },
 			"decay":               func(r *Recipe) { r.Decay = math.NaN() },
 			"no room for them":    func(r *Recipe) { r.TestSteps = 19 },
 			"no room for 8":       func(r *Recipe) { r.Held.Length = 14 },
 			"draft vocabulary of": func(r *Recipe) { r.DraftVocab = 300 },
-			"in parts of 2":       func(r *Recipe) { r.Rows = 3 },
+			"--rows 3":            func(r *Recipe) { r.Rows = 3 },
 		})
 	shipped := train.TargetRecipe().Shape
 	target := shipped.Config()

@@ -60,7 +60,7 @@ func (r *Recipe) Prepare(j *train.Job) error {
 	}
 	switch {
 	case r.Places < 1:
-		return fmt.Errorf("texts with %d rows each that learn: want a positive number", r.Places)
+		return fmt.Errorf("--places %d: want 1 or more", r.Places)
 	case !slices.Contains([]string{"ce", "kl"}, r.Loss):
 		return fmt.Errorf("loss %q: want ce or kl", r.Loss)
 	case !(r.Decay > 0 && r.Decay <= 1):

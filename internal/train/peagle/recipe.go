@@ -72,7 +72,7 @@ func (r *Recipe) Check(target *model.Config) error {
 	}
 	switch {
 	case r.Places < 1:
-		return fmt.Errorf("texts with %d rows each that learn: want a positive number", r.Places)
+		return fmt.Errorf("--places %d: want 1 or more", r.Places)
 	case !(r.Keep > 0 && r.Keep <= 1) || !(r.KeepLeast >= 0 && r.KeepLeast <= 1):
 		return fmt.Errorf("a share %g of the places, and %g at least, at the next depth: want above 0 up to 1, and 0 to 1",
 			r.Keep, r.KeepLeast)

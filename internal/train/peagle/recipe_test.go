@@ -24,7 +24,7 @@ func TestRecipeRefuses(t *testing.T) {
 			"share 0 of":             func(r *Recipe) { r.Keep = 0 },
 			"share NaN":              func(r *Recipe) { r.Keep = math.NaN() },
 			"and 1.5 at least":       func(r *Recipe) { r.KeepLeast = 1.5 },
-			"0 rows each":            func(r *Recipe) { r.Places = 0 },
+			"--places 0":             func(r *Recipe) { r.Places = 0 },
 			"vocabulary of 999":      func(r *Recipe) { r.DraftVocab = 999 },
 			"4 heads do not share 3": func(r *Recipe) { r.KVHeads = 3 },
 		})

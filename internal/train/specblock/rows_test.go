@@ -289,7 +289,7 @@ func TestSpecBlockRecipeRefuses(t *testing.T) {
 			"taps layers":         func(r *Recipe) { r.Taps = []int{1, 3} },
 			"taps 0 layers":       func(r *Recipe) { r.Taps = nil },
 			"precision":           func(r *Recipe) { r.Precision = "f16" },
-			"in parts of 2":       func(r *Recipe) { r.Rows = 3 },
+			"--rows 3":            func(r *Recipe) { r.Rows = 3 },
 			"room":                func(r *Recipe) { r.Block = 9 },
 			"0 blocks one":        func(r *Recipe) { r.Rounds = 0 },
 			"settles":             func(r *Recipe) { r.Settle = math.NaN() },
