@@ -89,7 +89,7 @@ type Entry struct {
 	Bytes int64     `json:"bytes"`
 	Used  time.Time `json:"used"`
 	Path  string    `json:"path"`
-	State string    `json:"state,omitempty"` // the problem, if parts are missing
+	State string    `json:"state,omitempty"` // the problem, if parts are missing or cannot be read
 }
 
 // Entries lists the models in the cache, by repository and file.
@@ -108,7 +108,8 @@ func (c *Client) Entries() (list []Entry, err error) {
 		for _, s := range c.snapshots(repo) {
 			files, err := filesIn(s)
 			if err != nil {
-				return nil, err
+				list = append(list, Entry{Repo: repo, File: ".", Path: s, State: "unreadable", Used: accessTime(s)})
+				continue
 			}
 			for _, m := range Models(files) {
 				if !seen[m.Path] {

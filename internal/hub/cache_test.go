@@ -100,6 +100,41 @@ func cacheBytes(t *testing.T, cache string) (n int64) {
 	return n
 }
 
+// A snapshot that cannot be read is listed as such, with the models of other repositories.
+func TestUnreadableSnapshot(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("paths may be longer there")
+	}
+	c := New("http://none", t.TempDir())
+	model := mkdir(filepath.Join(c.Cache, "models--org--whole/snapshots/a/m-Q8_0.gguf"))
+	if err := os.WriteFile(model, []byte("x"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	bad := filepath.Join(c.Cache, "models--org--bad", "snapshots", "a")
+	if err := os.MkdirAll(bad, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.OpenRoot(bad)
+	for range 20 { // folders whose path is too long for the system
+		name := strings.Repeat("x", 250)
+		if err == nil {
+			err = dir.Mkdir(name, 0o777)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, inErr := dir.OpenRoot(name)
+		_ = dir.Close()
+		dir = in
+		err = inErr
+	}
+	_ = dir.Close()
+	list, err := c.Entries()
+	if err != nil || len(list) != 2 || list[0].State != "unreadable" || list[0].Path != bad || list[1].Type != "Q8_0" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
 // A cache as other programs leave it is read: files of several commits, none of branch main,
 // contents gone.
 func TestOthersCache(t *testing.T) {
