@@ -220,6 +220,11 @@ func TestRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	states := func() (n int) { return len(drafttest.Must(filepath.Glob(filepath.Join(dir, "*.safetensors")))(t)) }
+	closed(open())
+	if states() > 0 {
+		t.Error("a head that never learned has a state")
+	}
 	a := open()
 	meanTau(serve(t, m, a.Wrap(newLearner(t, m, 1))), 2, 20)
 	learned, stats := adapt.Fingerprint(a.Head()), a.Stats()
@@ -231,11 +236,13 @@ func TestRestart(t *testing.T) {
 	if got := adapt.Fingerprint(a.Head()); got != learned {
 		t.Error("after a restart the head is not the one that was learned")
 	}
+	file := func(h learn.Head) string { return filepath.Join(dir, adapt.Fingerprint(h)+".safetensors") }
+	content := drafttest.Must(os.ReadFile(file(first.Head())))(t)
 	if got := a.Stats(); got.Queries != stats.Queries || got.Value != stats.Value {
 		t.Errorf("after a restart %+v, before it %+v", got, stats)
 	}
-	if err := a.Reset(); err != nil {
-		t.Fatal(err)
+	if err := a.Reset(); err != nil || states() > 0 {
+		t.Fatalf("%v: %d states after a reset", err, states())
 	}
 	closed(a)
 	if err := a.Reset(); err == nil {
@@ -248,8 +255,6 @@ func TestRestart(t *testing.T) {
 	closed(a)
 
 	other := newLearner(t, m, 2).Head()
-	file := func(h learn.Head) string { return filepath.Join(dir, adapt.Fingerprint(h)+".safetensors") }
-	content := drafttest.Must(os.ReadFile(file(first.Head())))(t)
 	w := safetensors.NewWriter()
 	w.SetMetadata("grove.adapt", "{}")
 	old := filepath.Join(t.TempDir(), "old.safetensors")

@@ -92,8 +92,8 @@ func (f *stateFile) close() error {
 	return f.lock.Release()
 }
 
-// save writes the state file, if the adapter has one. The caller uses the worker and does not hold
-// the lock: decoding goes on.
+// save writes the state file, if the adapter has one; without anything learned there is none. The caller uses the
+// worker and does not hold the lock: decoding goes on.
 func (a *Adapter) save() error {
 	f := &a.state
 	if f.path == "" {
@@ -120,6 +120,12 @@ func (a *Adapter) save() error {
 	a.mu.Unlock()
 	if err != nil {
 		return err
+	}
+	if k.Stats == (Stats{}) {
+		if err := os.Remove(f.path); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
 	}
 	w.SetMetadata(stateKey, string(b))
 	return f.write(f.path, w)
