@@ -193,6 +193,8 @@ func TestBadInput(t *testing.T) {
 		{"inspect " + empty, "", 1, "is empty"},
 		{"inspect " + dir, "", 1, "config.json"},
 		{"inspect " + broken, "", 1, "config.json|JSON"},
+		{"bench cost --shape tiny-llama3 --committed 9000000000000000000", "", 2, "--committed 9000000000000000000|0 to"},
+		{"bench cost --shape tiny-llama3 --prompts 1,9000000000000000000", "", 2, "--prompts 9000000000000000000|1 to"},
 		{"bench cost --shape huge", "", 2, "huge|qwen3-0.6b"},
 		{"bench cost --type q3", "", 2, "--type|q3"},
 		{"bench cost --rows 0", "", 2, "--rows|0"},

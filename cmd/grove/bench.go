@@ -110,6 +110,10 @@ func (cmd *benchCostCmd) Run(p *command.Program) error {
 		return err
 	}
 	defer m.Close()
+	most := m.Context() // a pass adds a token
+	if err := cmp.Or(within("committed", 0, most-1, cmd.Committed), within("prompts", 1, most, cmd.Prompts...)); err != nil {
+		return err
+	}
 	if cmd.Heads != nil {
 		return cmd.heads(ctx, p, m, path, o.Shape)
 	}
