@@ -90,11 +90,14 @@ func (c *checkServeCmd) Run(p *command.Program) error {
 	return c.run(p, "same tokens together", check.Serve)
 }
 
+// mostCases take months.
+const mostCases = 100_000_000
+
 func (c *checkFlags) run(p *command.Program, law string, f func(context.Context,
 	check.Options) (check.Report, error)) error {
 	switch {
-	case c.Cases < 1:
-		return command.Usagef("--cases %d: want at least 1", c.Cases)
+	case c.Cases < 1 || c.Cases > mostCases:
+		return command.Usagef("--cases %d: want 1 to %d", c.Cases, mostCases)
 	case c.Only < -1 || c.Only >= c.Cases:
 		return command.Usagef("--only %d: want a case from 0 to %d (raise --cases for a later one)", c.Only, c.Cases-1)
 	}

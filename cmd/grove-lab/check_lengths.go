@@ -38,13 +38,15 @@ Examples:
     grove-lab check lengths -m model.gguf --from 1000 --to 1100 --workers 2 --json`
 }
 
+const mostLength = 1 << 20 // of prompts: more than contexts of models that a check can decode
+
 func (c *checkLengthsCmd) Run(p *command.Program) error {
 	for _, f := range []struct {
 		name  string
 		value int
-	}{{"--from", c.From}, {"--step", c.Step}, {"--tokens", c.Tokens}} {
-		if f.value < 1 {
-			return command.Usagef("%s %d: want at least 1", f.name, f.value)
+	}{{"--from", c.From}, {"--to", c.To}, {"--step", c.Step}, {"--tokens", c.Tokens}} {
+		if f.value < 1 || f.value > mostLength {
+			return command.Usagef("%s %d: want 1 to %d", f.name, f.value, mostLength)
 		}
 	}
 	if c.To < c.From {

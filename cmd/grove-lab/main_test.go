@@ -187,6 +187,8 @@ func TestBadInput(t *testing.T) {
 		{"synth tiny-qwen3 " + filepath.Join(dir, "no", "such", "x.gguf"), 1, "x.gguf"},
 		{"check", 2, "bits"},
 		{"check bits --cases 0", 2, "--cases|0"},
+		{"check bits --cases 9000000000000000000", 2, "--cases 9000000000000000000: want 1 to"},
+		{"check lengths -m none --to 9000000000000000000", 2, "--to 9000000000000000000: want 1 to"},
 		{"check bits --cases 5 --only 9", 2, "--only|9"},
 		{"check tokens --cases -1", 2, "--cases|-1"},
 		{"pad --to 10M " + model, 2, "<out>"},
