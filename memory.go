@@ -95,10 +95,12 @@ func (m *Model) remembered(tenant string) (s *memoryUse, leave func(), err error
 	}
 	u := r.open[tenant]
 	if u == nil || u.failed != nil && u.users == 0 && time.Since(u.tried) > retryTime {
-		if err := r.closeIdle(); err != nil {
-			slog.Error("memory: cannot keep the texts of a tenant", "error", err)
-		}
 		before := u
+		if before == nil { // else the new one takes its place
+			if err := r.closeIdle(); err != nil {
+				slog.Error("memory: cannot keep the texts of a tenant", "error", err)
+			}
+		}
 		u = &memoryUse{tried: time.Now()}
 		u.Store, u.failed = m.openMemory(tenant)
 		if u.failed != nil && before != nil {
@@ -156,12 +158,12 @@ func (m *Model) dropOldest(dir string) error {
 		if !strings.HasPrefix(tenant.Name(), "tenant-") {
 			continue
 		}
-		number++
-		f := folder{path: path}
 		files, err := os.ReadDir(path)
 		if err != nil {
-			return err
+			continue // it fails for its tenant alone
 		}
+		number++
+		f := folder{path: path}
 		for _, file := range files {
 			if info, err := file.Info(); err == nil { // otherwise it was removed
 				f.size += float64(info.Size())

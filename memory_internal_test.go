@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,6 +87,24 @@ func TestMemoryFolderFails(t *testing.T) {
 	}
 	if err := m.Remember("a", "one two three"); err == nil || !strings.Contains(err.Error(), folder) {
 		t.Errorf("a text that is not kept: %v", err)
+	}
+	had := u.Tokens()
+	for i := range mostMemories { // as many as are open at once, all used later than it
+		if err := m.Remember(fmt.Sprint(i), "four five six"); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			m.memories.open["a"].last = math.MaxInt
+		}
+	}
+	u = m.memories.open["a"]
+	u.last, u.tried = 0, time.Now().Add(-2*retryTime)
+	if err := m.Remember("a", "seven eight nine"); err == nil || strings.Contains(err.Error(), "closed") {
+		t.Errorf("a text that is kept in memory alone: %v", err)
+	}
+	u = m.memories.open["a"]
+	if err := u.Wait(); err != nil || u.Tokens() <= had {
+		t.Errorf("%d texts' tokens are in memory, %d before: %v", u.Tokens(), had, err)
 	}
 	if err := os.Remove(folder); err != nil { // the failure is over
 		t.Fatal(err)
