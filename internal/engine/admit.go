@@ -317,8 +317,11 @@ func (e *Engine) unused(p draft.Pages) bool {
 		!slices.ContainsFunc(e.running, func(j *job) bool { return slices.Contains(j.pages, p) })
 }
 
-// whole returns the most memory that a request takes when it starts.
-func (e *Engine) whole(j *job) int64 { return e.textBytes(&j.Request, len(j.text)+j.nodes()) }
+// whole returns the most memory that a request takes when it starts, with that of the prefix that is being read for
+// another, which was promised before.
+func (e *Engine) whole(j *job) int64 {
+	return e.textBytes(&j.Request, len(j.text)+j.nodes()) + e.restoring
+}
 
 // takesPart reports whether the request is not held.
 func (j *job) takesPart() bool { return j.Hold == nil || !j.Hold() }

@@ -284,6 +284,7 @@ func (e *Engine) restore(r *Request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.restoring -= need
+	e.wake.Signal() // requests that it left no memory may start
 	if e.closed || cache.Len() == 0 {
 		q.free()
 		return

@@ -110,3 +110,21 @@ func TestWritten(t *testing.T) {
 		}
 	}
 }
+
+// While a prefix is read from files, requests beside others start only in the memory that it will leave.
+func TestMemoryOfPrefixThatIsRead(t *testing.T) {
+	e := byHand(t, 32)
+	rows := func(n int) int64 { return e.textBytes(new(Request), n) }
+	e.o.CacheMemory = rows(400)
+	e.queue = append(e.queue, submitted(Request{Prompt: make([]int32, 8)}))
+	e.admit()
+	next := submitted(Request{Prompt: make([]int32, 100), Fresh: true})
+	e.queue = append(e.queue, next)
+	for _, reading := range []int64{rows(300), 0} {
+		e.restoring = reading
+		e.admit()
+		if started := next.seq != nil; started != (reading == 0) {
+			t.Errorf("with %d bytes of a prefix to come, of %d in all, it started: %v", reading, e.o.CacheMemory, started)
+		}
+	}
+}
