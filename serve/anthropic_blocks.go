@@ -107,11 +107,12 @@ func (b *turnBody) messages(path string, t *toolset) (list []message, err error)
 	}
 	for i := range b.Content.value {
 		switch in := &b.Content.value[i]; in.Type.value {
-		case "text", "document", "search_result":
+		case "text", "document", "search_result", "image":
 			text, err := in.text()
 			if err != nil {
 				return nil, err
 			}
+			said.unread = append(said.unread, in.unread()...)
 			if content.Len() > 0 {
 				content.WriteString("\n")
 			}
@@ -131,7 +132,7 @@ func (b *turnBody) messages(path string, t *toolset) (list []message, err error)
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, message{path: path, role: "tool", content: text, result: in.ToolUseID})
+			list = append(list, message{path: path, role: "tool", content: text, result: in.ToolUseID, unread: in.unread()})
 			said = message{path: path, role: b.Role.value}
 			content.Reset()
 			reason.Reset()
@@ -186,6 +187,8 @@ func (b *turnBlock) text() (text string, err error) {
 	case kind == "search_result":
 		text, err = b.Content.text()
 		return tagged(kind, text, "title", b.Title, "source", s.address), err
+	case kind == "image":
+		return lineOf(kind), nil
 	case kind != "document":
 		return "", b.Type.fail("%q: this server reads text, document and search_result here", kind)
 	case !b.Source.given:
@@ -194,10 +197,32 @@ func (b *turnBlock) text() (text string, err error) {
 		text = s.Data
 	case s.Type.value == "content":
 		text, err = s.Content.text()
+	case slices.Contains(unreadSources, s.Type.value):
+		text = lineOf(kind)
 	default:
-		return "", s.Type.fail("%q: want text or content: this server reads no PDFs and no other files", s.Type.value)
+		return "", s.Type.fail("%q: want text or content", s.Type.value)
 	}
 	return tagged("document", text, "title", b.Title, "context", b.Context), err
+}
+
+// unreadSources are the types of documents that are files.
+var unreadSources = []string{"base64", "url", "file"}
+
+// unread returns the types of the images and files for which a line of the block's text stands.
+func (b *turnBlock) unread() (list []field[string]) {
+	s := &b.Source.value
+	switch kind := b.Type.value; {
+	case kind == "image":
+		return []field[string]{b.Type}
+	case kind == "document" && slices.Contains(unreadSources, s.Type.value):
+		return []field[string]{s.Type}
+	}
+	for _, inner := range []turnBlocks{b.Content, s.Content} {
+		for i := range inner {
+			list = append(list, inner[i].unread()...)
+		}
+	}
+	return list
 }
 
 // tagged returns a text in a tag. Names and values of what describes it alternate.

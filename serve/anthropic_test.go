@@ -131,10 +131,10 @@ func TestAnthropicErrors(t *testing.T) {
 		`{"max_tokens":3,"messages":[{"role":"assisstant","content":"x"}]}`:          "invalid_request_error|messages[0].role: ",
 		hello + `,"mcp_servers":[{"url":"x"}]}`:                                      "invalid_request_error|mcp_servers: ",
 		`{"max_tokens":3,"messages":[{"role":"user","content":[{"type":"image"}]}]}`: "invalid_request_error|messages[0].content[0].type: ",
-		documentBody(`"source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0="}`): "invalid_request_error|" +
-			`messages[0].content[0].content[0].source.type: "base64": want text or content`,
-		documentBody(`"source":{"type":"content","content":[{"type":"image"}]}`): "invalid_request_error|" +
-			`messages[0].content[0].content[0].source.content[0].type: "image": `,
+		`{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","data":"JVBERi0="}}]}]}`: "invalid_request_error|" +
+			`messages[0].content[0].source.type: "base64": this server reads text only`,
+		documentBody(`"source":{"data":"JVBERi0="}`): "invalid_request_error|" +
+			`messages[0].content[0].content[0].source.type: "": want text or content`,
 		documentBody(`"title":"x"`): "invalid_request_error|messages[0].content[0].content[0].source: the field is required",
 	} {
 		status, header, text := s.send("POST", "/v1/messages", body, "X-Api-Key", "k")

@@ -27,12 +27,12 @@ type chatBody struct {
 
 // chatMessageBody is a message. Its unknown fields go to the chat template.
 type chatMessageBody struct {
-	Role         field[string]        `json:"role"`
-	Content      field[answerContent] `json:"content"`
-	ToolCalls    field[[]chatCall]    `json:"tool_calls"`
-	ToolCallID   string               `json:"tool_call_id"`
-	Refusal      field[string]        `json:"refusal"`
-	FunctionCall field[oldCalled]     `json:"function_call"`
+	Role         field[string]         `json:"role"`
+	Content      field[messageContent] `json:"content"`
+	ToolCalls    field[[]chatCall]     `json:"tool_calls"`
+	ToolCallID   string                `json:"tool_call_id"`
+	Refusal      field[string]         `json:"refusal"`
+	FunctionCall field[oldCalled]      `json:"function_call"`
 	More         unknown
 }
 
@@ -103,8 +103,8 @@ func (b *chatBody) conversation() (*conversation, error) {
 // message returns the message that a body at path makes.
 func (b *chatMessageBody) message(path string) (message, error) {
 	said := &b.Content.value
-	m := message{path: path, role: b.Role.value, content: said.content.lines(), reasoning: said.thought.text(),
-		result: b.ToolCallID, more: b.More}
+	m := message{path: path, role: b.Role.value, content: said.lines(), reasoning: said.thought.text(),
+		result: b.ToolCallID, more: b.More, unread: said.unread}
 	for i := range b.ToolCalls.value {
 		m.calls = append(m.calls, b.ToolCalls.value[i].called())
 	}

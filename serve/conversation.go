@@ -54,6 +54,8 @@ type message struct {
 	result    string  // the id of the call whose result this is
 	null      bool    // the chat template wants null for missing content
 	more      unknown // further fields, for the chat template
+
+	unread []field[string] // the types of parts for which a line of the content stands
 }
 
 // calledTool is an earlier call in the form of chat templates, with an object as its arguments.
@@ -102,6 +104,9 @@ func (m *message) laidOut() grove.Message {
 func (v *conversation) layOut(layout *chat.Layout, cut []*regexp.Regexp) ([]grove.Message, error) {
 	if len(v.messages) == 0 {
 		return nil, fieldError(v.path, "the list is empty: give at least one message, with role user")
+	}
+	if err := v.checkUnread(); err != nil {
+		return nil, err
 	}
 	if err := v.shapeCalls(layout); err != nil {
 		return nil, err

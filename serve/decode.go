@@ -389,15 +389,20 @@ func (c *content) readJSON(d *decoder, path string, raw json.RawMessage) error {
 	return c.read(d, path, raw, nil)
 }
 
-// answerContent is the content of an earlier answer, with parts that are reasoning, as in Mistral's API and LangChain.
-type answerContent struct{ content, thought content }
-
-func (c *answerContent) readJSON(d *decoder, path string, raw json.RawMessage) error {
-	return c.content.read(d, path, raw, &c.thought)
+// messageContent is the content of a message. Its parts may be reasoning, as in Mistral's API and LangChain, or what no
+// model reads here, for which a line of the content stands.
+type messageContent struct {
+	content
+	thought content
+	unread  []field[string] // the types of the parts that are not read
 }
 
-// read reads content. Reasoning in it goes to thought; it is refused if thought is nil.
-func (c *content) read(d *decoder, path string, raw json.RawMessage, thought *content) error {
+func (c *messageContent) readJSON(d *decoder, path string, raw json.RawMessage) error {
+	return c.read(d, path, raw, c)
+}
+
+// read reads content. Parts that are not text go to other; they are refused if that is nil.
+func (c *content) read(d *decoder, path string, raw json.RawMessage, other *messageContent) error {
 	if one, ok := decode[string](raw); ok {
 		*c = content{one}
 		return nil
@@ -417,8 +422,11 @@ func (c *content) read(d *decoder, path string, raw json.RawMessage, thought *co
 			*c = append(*c, p.Text)
 		case kind == "refusal":
 			*c = append(*c, p.Refusal)
-		case thought != nil && (kind == "thinking" || kind == "reasoning"):
-			*thought = append(append(*thought, p.Thinking...), p.Reasoning...)
+		case other != nil && (kind == "thinking" || kind == "reasoning"):
+			other.thought = append(append(other.thought, p.Thinking...), p.Reasoning...)
+		case other != nil && media.MatchString(kind):
+			*c = append(*c, lineOf(kind))
+			other.unread = append(other.unread, p.Type)
 		default:
 			return p.Type.fail("%q: this server reads text only", p.Type.value)
 		}

@@ -114,7 +114,7 @@ func TestReasoningInParts(t *testing.T) {
 		`[{"type":"thinking","thinking":[{"type":"text","text":"h"},{"type":"text","text":"m"}]},"a"]`:  "",
 		`[{"type":"thinking","thinking":[{"type":"text","text":"h"},{"type":"text","text":"m"}]}]`:      "hm|",
 		`[{"type":"reasoning","reasoning":"hm"},{"type":"text","text":"a"},{"type":"text","text":"b"}]`: "hm|a\nb",
-		`[{"type":"image_url"}]`: "",
+		`[{"type":"some_part"}]`: "",
 	} {
 		status, _, text := s.send("POST", "/tokenize", `{"messages":[{"role":"assistant","content":`+content+`}]}`)
 		if want == "" {

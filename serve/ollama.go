@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -91,7 +92,19 @@ type ollamaTurn struct {
 	chatMessageBody
 	Thinking field[string] `json:"thinking"`
 	ToolName field[string] `json:"tool_name"`
-	Images   refused       `json:"images" neutral:"[]" why:"this server reads text only"`
+	Images   ollamaImages  `json:"images"`
+}
+
+// ollamaImages are the places of images.
+type ollamaImages []field[string]
+
+func (l *ollamaImages) readJSON(d *decoder, path string, raw json.RawMessage) error {
+	var list []string
+	if err := d.read(path, raw, &list); err != nil {
+		return err
+	}
+	*l = slices.Repeat(ollamaImages{{"image", true, path}}, len(list))
+	return nil
 }
 
 // ollamaChat answers POST /api/chat.
@@ -179,6 +192,10 @@ func (b *ollamaBody) chat() (*conversation, error) {
 		m, err := in.message(fmt.Sprintf("%s[%d]", b.Messages.path, i))
 		if err != nil {
 			return nil, err
+		}
+		for _, image := range in.Images {
+			m.content = strings.TrimPrefix(m.content+"\n"+lineOf(image.value), "\n")
+			m.unread = append(m.unread, image)
 		}
 		m.name = in.ToolName.value
 		m.reasoning = cmp.Or(in.Thinking.value, m.reasoning)

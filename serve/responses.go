@@ -68,17 +68,17 @@ type inputItem struct {
 }
 
 type itemFields struct {
-	Type      field[string]  `json:"type"`
-	ID        field[string]  `json:"id"`
-	Role      field[string]  `json:"role"`
-	Content   field[content] `json:"content"`
-	Summary   content        `json:"summary"`
-	CallID    string         `json:"call_id"`
-	Name      string         `json:"name"`
-	Namespace string         `json:"namespace"`
-	Arguments string         `json:"arguments"`
-	Input     string         `json:"input"`
-	Output    content        `json:"output"`
+	Type      field[string]         `json:"type"`
+	ID        field[string]         `json:"id"`
+	Role      field[string]         `json:"role"`
+	Content   field[messageContent] `json:"content"`
+	Summary   content               `json:"summary"`
+	CallID    string                `json:"call_id"`
+	Name      string                `json:"name"`
+	Namespace string                `json:"namespace"`
+	Arguments string                `json:"arguments"`
+	Input     string                `json:"input"`
+	Output    field[messageContent] `json:"output"`
 }
 
 func (i *inputItem) readJSON(d *decoder, path string, raw json.RawMessage) error {
@@ -237,6 +237,13 @@ func messagesOf(items []inputItem, t *toolset) (list []message, err error) {
 	}
 	for i := range items {
 		in := &items[i]
+		said := &in.Content
+		if in.Output.given {
+			said = &in.Output
+		}
+		if len(said.value.thought) > 0 {
+			return nil, said.fail("reasoning must be an item of its own")
+		}
 		switch kind := in.Type.or("message"); kind {
 		case "message":
 			role := in.Role.value
@@ -245,10 +252,11 @@ func messagesOf(items []inputItem, t *toolset) (list []message, err error) {
 				if content.Len() > 0 {
 					end()
 				}
-				assistant(in)
-				content.WriteString(in.Content.value.lines())
+				turn := assistant(in)
+				turn.unread = append(turn.unread, said.value.unread...)
+				content.WriteString(said.value.lines())
 			case "system", "developer", "user":
-				add(message{path: in.path, role: role, content: in.Content.value.lines()})
+				add(message{path: in.path, role: role, content: said.value.lines(), unread: said.value.unread})
 			default:
 				return nil, in.Role.fail("%q: want system, developer, user or assistant", role)
 			}
@@ -257,7 +265,7 @@ func messagesOf(items []inputItem, t *toolset) (list []message, err error) {
 			if reason.Len() > 0 {
 				reason.WriteString("\n")
 			}
-			reason.WriteString(cmp.Or(in.Content.value.lines(), in.Summary.lines()))
+			reason.WriteString(cmp.Or(said.value.lines(), in.Summary.lines()))
 		case "function_call", "custom_tool_call":
 			name := qualified(in.Namespace, in.Name)
 			call := newCalledTool(in.CallID, name, argumentsOf(in.Arguments))
@@ -267,7 +275,7 @@ func messagesOf(items []inputItem, t *toolset) (list []message, err error) {
 			turn := assistant(in)
 			turn.calls = append(turn.calls, call)
 		case "function_call_output", "custom_tool_call_output":
-			add(message{path: in.path, role: "tool", content: in.Output.lines(), result: in.CallID})
+			add(message{path: in.path, role: "tool", content: said.value.lines(), result: in.CallID, unread: said.value.unread})
 		default:
 			if otherCall.MatchString(kind) {
 				t.leaveOut(&in.Type)
