@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"path/filepath"
 )
 
-// The task of coding agents: greeting.txt has a line, and is to have another.
+// The task of coding agents: greeting.txt has a line, and is to have another. Some look at picture.png first, which
+// the model cannot see.
 const (
 	greeting = "Hello, moon.\n"
 	changed  = "Hello, sun.\n"
@@ -26,6 +30,20 @@ func edited(s *session, env []string, name string, args ...string) error {
 	return wantsPrinted(printed, done)
 }
 
+// prepare writes the files of a task that begins with the picture.
+func prepare(s *session) error {
+	var picture bytes.Buffer
+	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 16, 16))); err != nil {
+		return err
+	}
+	return errors.Join(s.write("greeting.txt", greeting), s.write("picture.png", picture.String()))
+}
+
+// unseen is the condition that a tool was called once, and that the model is told of an image.
+func unseen(tool string) string {
+	return offers(tool, 1) + " and 'An image was here' in s.result + s.user"
+}
+
 // has is the condition that a tool is offered.
 func has(tool string) string { return fmt.Sprintf(`'"name": "%s"' in offered`, tool) }
 
@@ -39,18 +57,19 @@ var bystander = say("", "A greeting")
 
 var codex = &client{
 	name: "codex", npm: []string{"@openai/codex@0.171.0"},
-	task: "Responses: an agent reads and edits a file with its shell",
+	task: "Responses: an agent looks at an image, and reads and edits a file with its shell",
 	model: func(s *session) []answer {
 		return []answer{
-			call(offers("exec_command", 0), "exec_command", `{"cmd":"cat greeting.txt"}`),
-			call(offers("exec_command", 1)+" and 'moon' in s.result", "exec_command",
+			call(offers("exec_command", 0), "view_image", `{"path":"picture.png"}`),
+			call(unseen("exec_command"), "exec_command", `{"cmd":"cat greeting.txt"}`),
+			call(offers("exec_command", 2)+" and 'moon' in s.result", "exec_command",
 				`{"cmd":"apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: greeting.txt\n@@\n-Hello, moon.\n+Hello, sun.\n*** End Patch\nEOF\n"}`),
-			say(offers("exec_command", 2), done),
+			say(offers("exec_command", 3), done),
 			bystander,
 		}
 	},
 	run: func(s *session) error {
-		if err := s.write("greeting.txt", greeting); err != nil {
+		if err := prepare(s); err != nil {
 			return err
 		}
 		provider := fmt.Sprintf(`model_providers.grove={name="grove",base_url="%s/v1",wire_api="responses"}`, s.url)
@@ -62,19 +81,20 @@ var codex = &client{
 
 var claudeCode = &client{
 	name: "claude-code", npm: []string{"@anthropic-ai/claude-code@2.1.332"},
-	task: "Messages: an agent reads and edits a file with its tools",
+	task: "Messages: an agent reads an image, and reads and edits a file with its tools",
 	model: func(s *session) []answer {
 		path := filepath.Join(s.dir, "greeting.txt")
 		return []answer{
-			call(offers("Edit", 0), "Read", fmt.Sprintf(`{"file_path":%q}`, path)),
-			call(offers("Edit", 1)+" and 'moon' in s.result", "Edit",
+			call(offers("Edit", 0), "Read", fmt.Sprintf(`{"file_path":%q}`, filepath.Join(s.dir, "picture.png"))),
+			call(unseen("Edit"), "Read", fmt.Sprintf(`{"file_path":%q}`, path)),
+			call(offers("Edit", 2)+" and 'moon' in s.result", "Edit",
 				fmt.Sprintf(`{"file_path":%q,"old_string":"Hello, moon.","new_string":"Hello, sun."}`, path)),
-			say(offers("Edit", 2), done),
+			say(offers("Edit", 3), done),
 			bystander,
 		}
 	},
 	run: func(s *session) error {
-		if err := s.write("greeting.txt", greeting); err != nil {
+		if err := prepare(s); err != nil {
 			return err
 		}
 		return edited(s, []string{"ANTHROPIC_BASE_URL=" + s.url, "ANTHROPIC_API_KEY=x",
@@ -86,21 +106,22 @@ var claudeCode = &client{
 
 var opencode = &client{
 	name: "opencode", npm: []string{"opencode-ai@1.18.33"},
-	task: "chat completions: an agent reads and edits a file with its tools",
+	task: "chat completions: an agent reads an image, and reads and edits a file with its tools",
 	model: func(s *session) []answer {
 		path := filepath.Join(s.dir, "greeting.txt")
 		return []answer{
-			call(offers("edit", 0), "read", fmt.Sprintf(`{"filePath":%q}`, path)),
-			call(offers("edit", 1)+" and 'moon' in s.result", "edit",
+			call(offers("edit", 0), "read", fmt.Sprintf(`{"filePath":%q}`, filepath.Join(s.dir, "picture.png"))),
+			call(unseen("edit"), "read", fmt.Sprintf(`{"filePath":%q}`, path)),
+			call(offers("edit", 2)+" and 'moon' in s.result", "edit",
 				fmt.Sprintf(`{"filePath":%q,"oldString":"Hello, moon.","newString":"Hello, sun."}`, path)),
-			say(offers("edit", 2), done),
+			say(offers("edit", 3), done),
 			bystander,
 		}
 	},
 	run: func(s *session) error {
 		config := fmt.Sprintf(`{"provider": {"grove": {"npm": "@ai-sdk/openai-compatible", "name": "grove", "options": {"baseURL": "%s/v1"},
-			"models": {"scripted": {"name": "scripted"}}}}, "permission": "allow", "autoupdate": false}`, s.url)
-		if err := errors.Join(s.write("greeting.txt", greeting), s.write("opencode.json", config)); err != nil {
+			"models": {"scripted": {"name": "scripted", "modalities": {"input": ["text", "image"], "output": ["text"]}}}}}, "permission": "allow", "autoupdate": false}`, s.url)
+		if err := errors.Join(prepare(s), s.write("opencode.json", config)); err != nil {
 			return err
 		}
 		return edited(s, nil, "opencode", "run", "--model", "grove/scripted", request)
