@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 )
 
 // Anthropic's API: POST /v1/messages and /v1/messages/count_tokens.
@@ -23,8 +25,26 @@ type messagesBody struct {
 	Metadata      struct {
 		UserID field[string] `json:"user_id"`
 	} `json:"metadata"`
+	ContextManagement struct {
+		Edits contextEdits `json:"edits"`
+	} `json:"context_management"`
 	MCPServers refused `json:"mcp_servers" neutral:"[]"`
 	Container  refused `json:"container"`
+}
+
+// contextEdits are ways in which a server may shorten a conversation that becomes long.
+type contextEdits []struct {
+	Type field[string] `json:"type"`
+}
+
+// warn says that conversations stay as they are. Which reasoning of earlier turns stays is up to the chat template.
+func (l contextEdits) warn(t *toolset) {
+	for _, edit := range l {
+		if kind := edit.Type.value; !strings.HasPrefix(kind, "clear_thinking_") {
+			t.warnings = append(t.warnings,
+				warning(edit.Type.path, "%q: this server does not shorten conversations so: it is ignored", kind))
+		}
+	}
 }
 
 type thinkingBody struct {
@@ -130,6 +150,7 @@ func (b *messagesBody) conversation() (*conversation, error) {
 		}
 		b.format = constraint{schema: string(f.Schema.value), param: f.Schema.path}
 	}
+	b.ContextManagement.Edits.warn(&v.tools)
 	b.offer(&v.tools)
 	if err := b.choose(v); err != nil {
 		return nil, err
@@ -140,11 +161,15 @@ func (b *messagesBody) conversation() (*conversation, error) {
 	if b.System.given {
 		v.messages = append(v.messages, message{path: b.System.path, role: "system", content: b.System.value.lines()})
 	}
+	begun := len(v.messages)
 	for i := range b.Messages.value {
 		in := &b.Messages.value[i]
 		list, err := in.messages(fmt.Sprintf("%s[%d]", b.Messages.path, i), &v.tools)
 		if err != nil {
 			return nil, err
+		}
+		if slices.ContainsFunc(in.Content.value, func(b turnBlock) bool { return b.compacts() }) {
+			v.messages = v.messages[:begun]
 		}
 		v.messages = append(v.messages, list...)
 		if in.Content.value.cited() {

@@ -101,6 +101,12 @@ func (b *turnBody) messages(path string, t *toolset) (list []message, err error)
 	said := message{path: path, role: b.Role.value, more: b.More}
 	given := len(b.Content.value) == 0
 	var content, reason strings.Builder
+	begin := func() {
+		said = message{path: path, role: b.Role.value}
+		content.Reset()
+		reason.Reset()
+		given = false
+	}
 	end := func() {
 		said.content, said.reasoning = content.String(), reason.String()
 		list = append(list, said)
@@ -133,10 +139,17 @@ func (b *turnBody) messages(path string, t *toolset) (list []message, err error)
 				return nil, err
 			}
 			list = append(list, message{path: path, role: "tool", content: text, result: in.ToolUseID, unread: in.unread()})
-			said = message{path: path, role: b.Role.value}
-			content.Reset()
-			reason.Reset()
-			given = false
+			begin()
+		case "compaction":
+			if !in.compacts() {
+				continue
+			}
+			text, err := in.Content.text()
+			if err != nil {
+				return nil, err
+			}
+			list = []message{{path: path, role: "user", content: tagged("summary", text)}}
+			begin()
 		default:
 			if ranElsewhere.MatchString(in.Type.value) {
 				t.leaveOut(&in.Type)
@@ -151,6 +164,10 @@ func (b *turnBody) messages(path string, t *toolset) (list []message, err error)
 	}
 	return list, nil
 }
+
+// compacts reports whether the block is a summary that Anthropic's server made of all before it. It may have failed to
+// make one.
+func (b *turnBlock) compacts() bool { return b.Type.value == "compaction" && b.Content != nil }
 
 // resultText returns the text of a tool's result. Chat templates know no errors, so the text says that it is one.
 func (b *turnBlock) resultText() (string, error) {

@@ -112,6 +112,54 @@ func TestAnthropicDocuments(t *testing.T) {
 	}
 }
 
+// A block of compaction is a summary of all before it. Requests to shorten a conversation get a warning.
+func TestAnthropicCompaction(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	count := func(messages string) (tokens any, warnings []string) {
+		status, header, text := s.send("POST", "/v1/messages/count_tokens", `{"system":"Be brief.","messages":[`+messages+`]}`)
+		if status != 200 {
+			t.Fatalf("%s: status %d, %s", messages, status, text)
+		}
+		return object(t, text)["input_tokens"], header.Values("X-Grove-Warning")
+	}
+	const next = `,{"role":"user","content":"next"}`
+	const before = `{"role":"user","content":"a question"},{"role":"assistant","content":[{"type":"text","text":"before"},`
+	for got, want := range map[string]string{
+		before + `{"type":"compaction","content":"It was short."},{"type":"text","text":"So."}]}` + next: `{"role":"user",` +
+			`"content":"<summary>\nIt was short.\n</summary>"},{"role":"assistant","content":"So."}` + next,
+		before + `{"type":"compaction","content":"It was short.","encrypted_content":"x"}]}` + next: `{"role":"user",` +
+			`"content":"<summary>\nIt was short.\n</summary>"}` + next,
+		before + `{"type":"compaction","content":null},{"type":"text","text":"So."}]}` + next: before +
+			`{"type":"text","text":"So."}]}` + next,
+	} {
+		a, _ := count(got)
+		b, _ := count(want)
+		if a != b {
+			t.Errorf("%s: %v tokens, want %v", got, a, b)
+		}
+	}
+	for edits, want := range map[string]string{
+		`"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]}`: "",
+		`"context_management":{"edits":[{"type":"clear_thinking_20251015"},{"type":"compact_20260112"}]}`: "context_management." +
+			"edits[1].type: ",
+		`"context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]}`:  "context_management.edits[0].type: ",
+		`"context_management":[{"type":"compaction","compact_threshold":1000}]`: "context_management[0].type: ",
+		`"context_management":null`: "",
+	} {
+		path := "/v1/messages"
+		body := `{"max_tokens":1,"messages":[{"role":"user","content":"x"}],` + edits + `}`
+		if strings.Contains(edits, ":[{") && !strings.Contains(edits, "edits") {
+			path = "/v1/responses"
+			body = `{"max_output_tokens":1,"input":"x",` + edits + `}`
+		}
+		status, header, text := s.send("POST", path, body)
+		got := strings.Join(header.Values("X-Grove-Warning"), "|")
+		if status != 200 || !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("%s: status %d, warnings %q, want %q: %s", edits, status, got, want, text)
+		}
+	}
+}
+
 // Errors have Anthropic's form, and name the field that cannot be honoured.
 func TestAnthropicErrors(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}),

@@ -215,6 +215,7 @@ func TestNotFound(t *testing.T) {
 		{"GET", "/v1/completions", 405, "method_not_allowed"},
 		{"DELETE", "/v1/models", 405, "method_not_allowed"},
 		{"OPTIONS", "/v1/completions", 405, "method_not_allowed"},
+		{"POST", "/v1/responses/compact", 501, "not_supported"},
 	} {
 		status, header, text := s.send(c.method, c.path, "")
 		if status != c.status || at(object(t, text), "error.code") != c.code ||

@@ -94,7 +94,7 @@ func TestStoredItemsAreBounded(t *testing.T) {
 	s := newResponseStore(10, 1<<30)
 	previous := ""
 	for i := range 3 {
-		items := slices.Repeat([]json.RawMessage{json.RawMessage(`{"role":"user"}`)}, maxElements/2)
+		items := slices.Repeat([]storedItem{{raw: json.RawMessage(`{"role":"user"}`)}}, maxElements/2)
 		s.add(&storedResponse{id: fmt.Sprint(i), previous: previous, input: items})
 		previous = fmt.Sprint(i)
 	}
@@ -116,7 +116,7 @@ func TestStoredItemsHaveBytes(t *testing.T) {
 	s := newResponseStore(10, 1<<30)
 	raw := json.RawMessage(`{"role":"assistant","content":"` + strings.Repeat("x", 1000) + `"}`)
 	s.add(&storedResponse{id: "a", output: []storedItem{{"i", raw}, {"j", raw}}})
-	s.add(&storedResponse{id: "b", previous: "a", input: []json.RawMessage{raw, raw, raw}})
+	s.add(&storedResponse{id: "b", previous: "a", input: slices.Repeat([]storedItem{{raw: raw}}, 3)})
 	for _, c := range []struct {
 		body, param string
 		items       int64 // stored ones

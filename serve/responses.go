@@ -25,6 +25,7 @@ type responseBody struct {
 	Tools           field[[]toolBody] `json:"tools"`
 	ToolChoice      field[toolChoice] `json:"tool_choice"`
 	Store           field[bool]       `json:"store"`
+	Edits           contextEdits      `json:"context_management"`
 
 	Conversation refused `json:"conversation" why:"this server keeps no conversations: use previous_response_id"`
 	Background   refused `json:"background" neutral:"false" why:"this server does not run requests in the background: leave it out"`
@@ -161,6 +162,7 @@ func (b *responseBody) conversation(items []inputItem) (*conversation, error) {
 		b.format = format
 	}
 	b.setEffort(b.Reasoning.Effort)
+	b.Edits.warn(&v.tools)
 	if err := v.tools.offerAll(&b.Tools, false); err != nil {
 		return nil, err
 	}

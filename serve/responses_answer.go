@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -201,7 +200,7 @@ func (f *responseForm) response(p *piece) *responseObject {
 func (f *responseForm) keep(r *responseObject) {
 	kept := &storedResponse{id: r.ID, tenant: f.a.tenant, previous: f.body.Previous.value}
 	for i := range f.body.Input.value {
-		kept.input = append(kept.input, bytes.Clone(f.body.Input.value[i].raw)) // so as not to keep the whole body
+		kept.input = append(kept.input, f.body.Input.value[i].stored(fmt.Sprintf("in_%s_%d", f.id, i)))
 	}
 	for i, item := range r.Output {
 		raw, _ := marshal(item)

@@ -23,7 +23,7 @@ type responseStore struct {
 // storedResponse is a response with the new input of its request.
 type storedResponse struct {
 	id, tenant, previous string
-	input                []json.RawMessage // items
+	input                []storedItem
 	answer               json.RawMessage
 	output               []storedItem
 	bytes                int64
@@ -31,18 +31,12 @@ type storedResponse struct {
 }
 
 type storedItem struct {
-	id  string
+	id  string // empty if the client chose it
 	raw json.RawMessage
 }
 
 // items returns all items of the response, those of its request first.
-func (r *storedResponse) items() []json.RawMessage {
-	list := slices.Clip(r.input)
-	for _, item := range r.output {
-		list = append(list, item.raw)
-	}
-	return list
-}
+func (r *storedResponse) items() []storedItem { return slices.Concat(r.input, r.output) }
 
 func newResponseStore(most int, mostBytes int64) *responseStore {
 	return &responseStore{most: most, mostBytes: mostBytes, order: list.New(), byID: map[string]*storedResponse{},
@@ -52,16 +46,18 @@ func newResponseStore(most int, mostBytes int64) *responseStore {
 // add keeps a response, unless it alone exceeds the limit in bytes.
 func (s *responseStore) add(r *storedResponse) {
 	r.bytes = int64(len(r.answer))
-	for _, raw := range r.items() {
-		r.bytes += int64(len(raw))
+	for _, item := range r.items() {
+		r.bytes += int64(len(item.raw))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.at = s.order.PushFront(r)
 	s.byID[r.id] = r
 	s.bytes += r.bytes
-	for _, item := range r.output {
-		s.items[item.id] = r
+	for _, item := range r.items() {
+		if item.id != "" {
+			s.items[item.id] = r
+		}
 	}
 	for s.bytes > s.mostBytes || s.order.Len() > s.most {
 		s.drop(s.order.Back().Value.(*storedResponse))
@@ -71,7 +67,7 @@ func (s *responseStore) add(r *storedResponse) {
 func (s *responseStore) drop(r *storedResponse) {
 	s.order.Remove(r.at)
 	delete(s.byID, r.id)
-	for _, item := range r.output {
+	for _, item := range r.items() {
 		delete(s.items, item.id)
 	}
 	s.bytes -= r.bytes
@@ -98,7 +94,7 @@ func (s *responseStore) item(tenant, id string) (json.RawMessage, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.use(s.items[id], tenant); r != nil {
-		for _, item := range r.output {
+		for _, item := range r.items() {
 			if item.id == id {
 				return item.raw, true
 			}
@@ -176,11 +172,11 @@ func (b *bringing) from(f *field[string]) (list []inputItem, err error) {
 			" Send the whole conversation as input", missing)
 	}
 	for _, r := range chain {
-		for _, raw := range r.items() {
+		for _, kept := range r.items() {
 			var item inputItem
-			err := cmp.Or(b.add(f, raw), b.count(f.path))
+			err := cmp.Or(b.add(f, kept.raw), b.count(f.path))
 			if err == nil {
-				err = item.readJSON(&b.decoder, f.path, raw)
+				err = item.readJSON(&b.decoder, f.path, kept.raw)
 			}
 			if err != nil {
 				return nil, err
@@ -222,7 +218,11 @@ func (x *exchange) stored() (*storedResponse, error) {
 			return r, nil
 		}
 	}
-	return nil, newError(http.StatusNotFound, "invalid_request_error", "not_found",
+	return nil, noResponse(id)
+}
+
+func noResponse(id string) error {
+	return newError(http.StatusNotFound, "invalid_request_error", "not_found",
 		"Response with id '%s' not found: this server keeps only the most recent ones", id)
 }
 

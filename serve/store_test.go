@@ -3,6 +3,7 @@ package serve_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -234,5 +235,117 @@ func TestReasoningSummary(t *testing.T) {
 			(parts == 2) != (summary != nil) {
 			t.Errorf("summary %v: streamed %q with %d events of parts, whole %v", summary, text, parts, item)
 		}
+	}
+}
+
+// A response's input can be listed, in pages and in both orders, with all that it continues from. The items, and
+// references to them, make the same prompt.
+func TestInputItems(t *testing.T) {
+	s := withTurns(t, serve.Options{Keys: []string{"k", "other"}})
+	ask := func(fields map[string]any) (answer map[string]any) {
+		body := jsonOf(with(with(fields, "max_output_tokens", 4, "temperature", 0), "tools", []any{map[string]any{
+			"type": "function", "name": "f"}}, "tool_choice", "none"))
+		status, _, text := s.send("POST", "/v1/responses", body, "X-Api-Key", "k")
+		if status != 200 {
+			t.Fatalf("%s: status %d, %s", body, status, text)
+		}
+		return object(t, text)
+	}
+	list := func(id any, query string) map[string]any {
+		status, _, text := s.send("GET", fmt.Sprintf("/v1/responses/%s/input_items?%s", id, query), "", "X-Api-Key", "k")
+		if status != 200 {
+			t.Fatalf("%s: status %d, %s", query, status, text)
+		}
+		return object(t, text)
+	}
+	first := ask(map[string]any{"input": "first"})
+	second := ask(map[string]any{"previous_response_id": first["id"], "input": []any{
+		map[string]any{"role": "user", "content": "second <a>"},
+		map[string]any{"role": "assistant", "content": "yes"},
+		map[string]any{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+		map[string]any{"type": "function_call_output", "call_id": "c", "output": "done"},
+		map[string]any{"role": "developer", "content": []any{map[string]any{"type": "input_text", "text": "d"}}}}})
+	repeated := ask(map[string]any{"input": []any{map[string]any{"type": "item_reference", "id": at(first, "output.0.id")},
+		map[string]any{"type": "item_reference", "id": at(first, "output.0.id")}}})
+	if page := list(repeated["id"], ""); len(page["data"].([]any)) != 1 || page["first_id"] != at(first, "output.0.id") {
+		t.Error(page)
+	}
+	third := ask(map[string]any{"previous_response_id": second["id"], "input": []any{map[string]any{"id": "mine",
+		"type": "message", "role": "user", "content": "third"}}})
+	all := list(third["id"], "order=asc&limit=100")["data"].([]any)
+	kinds := ""
+	references := []any{}
+	for _, item := range all {
+		kinds += fmt.Sprint(at(item, "type"), " ", at(item, "role"), " ", at(item, "status"), ", ")
+		id := at(item, "id")
+		if id == "mine" { // this server does not know items by ids that clients gave them
+			references = append(references, item)
+		} else {
+			references = append(references, map[string]any{"type": "item_reference", "id": id})
+		}
+	}
+	const message = "message user completed, "
+	end := fmt.Sprint(at(first, "output.0.status"))
+	want := message + "message assistant " + end + ", " + message + "message assistant completed, " +
+		"function_call <nil> completed, function_call_output <nil> completed, message developer completed, message assistant " + end + ", " + message
+	if kinds != want || at(all[0], "content.0.text") != "first" || at(all[2], "content.0.text") != "second <a>" {
+		t.Errorf("got %s, want %s: %v", kinds, want, all)
+	}
+	for _, input := range []any{all, references} {
+		a := ask(map[string]any{"input": input})
+		if jsonOf(at(a, "output.0.content")) != jsonOf(at(third, "output.0.content")) ||
+			at(a, "usage.input_tokens") != at(third, "usage.input_tokens") {
+			t.Errorf("%v: %v, want %v", input, a, third)
+		}
+	}
+	for n := 1; n <= len(all)+1; n++ {
+		for _, order := range []string{"asc", "desc", ""} {
+			var pages []any
+			after := ""
+			for more := true; more; {
+				page := list(third["id"], fmt.Sprintf("limit=%d&order=%s&after=%s", n, order, after))
+				data := page["data"].([]any)
+				pages = append(pages, data...)
+				more = page["has_more"] == true
+				if page["object"] != "list" || page["first_id"] != at(data[0], "id") ||
+					page["last_id"] != at(data[len(data)-1], "id") || more && len(data) != n {
+					t.Fatal(page)
+				}
+				after = page["last_id"].(string)
+			}
+			if order != "asc" {
+				slices.Reverse(pages)
+			}
+			if jsonOf(pages) != jsonOf(all) {
+				t.Errorf("order %q, by %d: %v", order, n, pages)
+			}
+		}
+	}
+	last := list(third["id"], "after="+at(all[0], "id").(string))
+	if jsonOf(last["data"]) != "[]" || last["has_more"] != false {
+		t.Error(last)
+	}
+	for query, param := range map[string]string{"limit=0": "limit", "limit=101": "limit", "limit=x": "limit",
+		"order=up": "order", "after=nothing": "after"} {
+		path := fmt.Sprintf("/v1/responses/%s/input_items?%s", third["id"], query)
+		status, _, text := s.send("GET", path, "", "X-Api-Key", "k")
+		if status != 400 || at(object(t, text), "error.param") != param {
+			t.Errorf("%s: status %d, %s", query, status, text)
+		}
+	}
+	get := func(id any, key string) int {
+		status, _, _ := s.send("GET", fmt.Sprintf("/v1/responses/%s/input_items", id), "", "X-Api-Key", key)
+		return status
+	}
+	if get(third["id"], "other") != 404 || get("resp_x", "k") != 404 {
+		t.Error("another key, or another response, is found")
+	}
+	if status, _, _ := s.send("DELETE", "/v1/responses/"+first["id"].(string), "", "X-Api-Key", "k"); status != 200 ||
+		get(third["id"], "k") != 404 {
+		t.Error("items are listed without those of a response that was deleted")
+	}
+	status, _, text := s.send("POST", "/v1/responses", `{"input":[{"type":"item_reference","id":""}]}`, "X-Api-Key", "k")
+	if status != 400 {
+		t.Errorf("a reference to nothing: status %d, %s", status, text)
 	}
 }
