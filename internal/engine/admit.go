@@ -236,20 +236,40 @@ func (e *Engine) giveWay() {
 		return
 	}
 	e.sortQueue()
-	running := func(j *job) int { return j.share.whole.jobs - j.share.whole.waits }
-	last := slices.MaxFunc(e.running, func(a, b *job) int {
-		return cmp.Or(cmp.Compare(running(a), running(b)), a.start.Compare(b.start), cmp.Compare(a.number, b.number))
-	})
+	last := e.last(func(*job) int { return 0 })
 	at := slices.IndexFunc(e.queue, func(j *job) bool {
-		less := running(j) == 0 && j.share.whole.served < last.share.whole.served
+		less := j.ofKey() == 0 && j.share.whole.served < last.share.whole.served
 		return j.keyed && less && j.paused <= e.ended && !e.prefixes.comes(e, j)
 	})
-	if at < 0 || running(last) < 2 || !e.fits(e.whole(e.queue[at])) {
+	if at < 0 || last.ofKey() < 2 || !e.fits(e.whole(e.queue[at])) {
 		return
 	}
 	j := e.queue[at]
 	e.preempt(last, true)
 	e.take(j)
+}
+
+// ofKey returns how many requests of the job's key run.
+func (j *job) ofKey() int { return j.share.whole.jobs - j.share.whole.waits }
+
+// amongKeys returns the priority that counts among the requests of different keys, as in order.
+func (j *job) amongKeys() int {
+	if j.keyed {
+		return min(j.Priority, 0)
+	}
+	return j.Priority
+}
+
+// last returns the running request that is the first to stop. Its key is that of the lowest priority, then the one that
+// has most requests running, then the one whose request began last; of the key's requests of the lowest priority, it
+// began last.
+func (e *Engine) last(priority func(*job) int) *job {
+	begun := func(a, b *job) int { return cmp.Or(b.start.Compare(a.start), cmp.Compare(b.number, a.number)) }
+	key := slices.MinFunc(e.running, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(priority(a), priority(b)), cmp.Compare(b.ofKey(), a.ofKey()), begun(a, b))
+	}).share.whole
+	others := slices.DeleteFunc(slices.Clone(e.running), func(j *job) bool { return j.share.whole != key })
+	return slices.MinFunc(others, func(a, b *job) int { return cmp.Or(cmp.Compare(a.Priority, b.Priority), begun(a, b)) })
 }
 
 // take starts a waiting request.
@@ -390,9 +410,8 @@ func (e *Engine) fits(bytes int64) bool {
 	return e.inUse()+bytes <= limit
 }
 
-// makeRoom makes the next step fit into memory. While it does not fit, makeRoom preempts requests: of those with the
-// lowest priority the one that began last. The only one left goes on with smaller trees, and without its drafter if
-// the drafter holds memory that the text itself needs.
+// makeRoom makes the next step fit into memory. While it does not fit, makeRoom preempts requests. The only one left
+// goes on with smaller trees, and without its drafter if the drafter holds memory that the text itself needs.
 func (e *Engine) makeRoom() {
 	if e.o.CacheMemory == 0 {
 		return
@@ -429,9 +448,7 @@ func (e *Engine) makeRoom() {
 			j.seq.LimitTrees(rows)
 			return
 		}
-		e.preempt(slices.MinFunc(e.running, func(a, b *job) int {
-			return cmp.Or(cmp.Compare(a.Priority, b.Priority), b.start.Compare(a.start), cmp.Compare(b.number, a.number))
-		}), false)
+		e.preempt(e.last((*job).amongKeys), false)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -300,6 +301,59 @@ func TestKeyGetsPlace(t *testing.T) {
 		r.Fresh = true
 		if want, _ := generated(t, e, r); !slices.Equal(got, want) {
 			t.Errorf("text %d is %v, want %v", i, got, want)
+		}
+	}
+}
+
+// When memory runs out, the key with the most running requests gives some of it up, whatever their priorities, unless
+// another's are below 0. Of its own requests, those of the lowest priority stop.
+func TestMemoryIsShared(t *testing.T) {
+	m := open(t)
+	const tokens = 150
+	row := int64(m.NewCache().Pages().RowBytes())
+	for name, c := range map[string]struct {
+		stops string
+		of    []engine.Request
+	}{
+		"high priorities": {"a1", []engine.Request{{Key: "a", Priority: 9}, {Key: "a", Priority: 9}, {Key: "b"}}},
+		"the highest":     {"a0", []engine.Request{{Key: "a", Priority: 8}, {Key: "a", Priority: math.MaxInt}, {Key: "b"}}},
+		"of its own":      {"a1", []engine.Request{{Key: "a", Priority: 2}, {Key: "a", Priority: 1}, {Key: "a", Priority: 2}}},
+		"below 0":         {"b2", []engine.Request{{Key: "a"}, {Key: "a"}, {Key: "b", Priority: -1}}},
+		"the last":        {"c2", []engine.Request{{Key: "a"}, {Key: "b", Priority: 1}, {Key: "c", Priority: 2}}},
+		"without keys":    {"1", []engine.Request{{Priority: 3}, {Priority: 1}, {Priority: 2}}},
+		"of tenants, no keys": {"1", []engine.Request{{Tenant: "x", Priority: 3}, {Tenant: "y", Priority: 1},
+			{Tenant: "x", Priority: 2}}},
+		"of one tenant, no key": {"1", []engine.Request{{Tenant: "x"}, {Tenant: "x"}, {Tenant: "y"}}},
+	} {
+		e := start(t, m, engine.Options{CacheMemory: row * 640}) // enough for two, not for three
+		var all sync.WaitGroup
+		order := []string{}
+		var began atomic.Int32
+		for i, of := range c.of {
+			r := request(30+i, tokens)
+			r.Key, r.Tenant = of.Key, of.Tenant
+			r.Priority, r.Fresh = of.Priority, true
+			r.Hold = func() bool { return int(began.Load()) < len(c.of) }
+			all.Add(1)
+			r.Done = func(err error) {
+				if err != nil {
+					t.Error(err)
+				}
+				order = append(order, fmt.Sprint(of.Key, i))
+				all.Done()
+			}
+			if err := e.Submit(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			for e.Stats().Running <= i {
+				runtime.Gosched()
+			}
+			began.Add(1)
+		}
+		e.Wake()
+		all.Wait()
+		if e.Stats().Preempted == 0 || order[len(order)-1] != c.stops {
+			t.Errorf("%s: %d were stopped, and they ended as %v: want %s last", name, e.Stats().Preempted, order, c.stops)
 		}
 	}
 }
