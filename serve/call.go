@@ -66,22 +66,23 @@ func (x *exchange) readRequest(to any, model *field[string]) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m, x.takeTurn()
+	return m, x.takeTurn(len(x.body))
 }
 
 // largeBody is a body of text whose tokens take time: 4 MB of spaces take seconds and 200 MB of memory.
 const largeBody = 256 << 10
 
-// takeTurn makes requests with large bodies be prepared in turns, so that they leave processors and memory to others.
-// A turn ends when the answer begins, or what it takes to make it.
-func (x *exchange) takeTurn() error {
-	if len(x.body) <= largeBody {
+// takeTurn makes requests with many bytes, in the body or in stored responses, be prepared in turns, so that they leave
+// processors and memory to others. A turn ends when the answer begins, or what it takes to make it.
+func (x *exchange) takeTurn(bytes int) error {
+	if bytes <= largeBody || x.inTurn {
 		return nil
 	}
 	ctx, end := x.limit()
 	defer end(nil)
 	select {
 	case x.s.turns <- struct{}{}:
+		x.inTurn = true
 		x.endTurn = sync.OnceFunc(func() { <-x.s.turns })
 		return nil
 	case <-x.s.draining.Done():

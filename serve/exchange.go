@@ -30,9 +30,10 @@ type exchange struct {
 	status int // the status sent; 0 if none yet
 	param  func(field string) string
 
-	model    string        // the model in use; empty if none
-	release  func()        // ends the use
-	endTurn  func()        // see takeTurn
+	model    string // the model in use; empty if none
+	release  func() // ends the use
+	inTurn   bool   // see takeTurn
+	endTurn  func()
 	load     time.Duration // how long the model took to be ready
 	protocol *protocol     // of its endpoint
 

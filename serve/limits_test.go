@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
@@ -102,7 +103,8 @@ func TestArgumentsAreReadOnce(t *testing.T) {
 	}
 }
 
-// Requests with large bodies are prepared in turns, which end with the preparation. Others do not wait.
+// Requests with large bodies, or that continue large responses, are prepared in turns, which end with the preparation.
+// Others do not wait.
 func TestLargeBodiesTakeTurns(t *testing.T) {
 	m, err := grove.OpenGGUF("embedded", embedded.Target(), grove.Options{Threads: 1})
 	if err != nil {
@@ -122,6 +124,8 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 		s.ServeHTTP(w, r)
 		return w.Code
 	}
+	s.stored.add(&storedResponse{id: "resp_large", input: []storedItem{{raw: json.RawMessage(`{"role":"user","content":"` +
+		strings.Repeat(" ", largeBody) + `"}`)}}})
 	padding := `,"padding":"` + strings.Repeat("x", largeBody) + `"}`
 	long := strings.Repeat(" ", largeBody)
 	for _, c := range []struct {
@@ -133,6 +137,7 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 		{"/v1/completions", `{"prompt":"` + long + `"}`, 400},
 		{"/v1/embeddings", `{"input":"x"` + padding, 200},
 		{"/tokenize", `{"content":"` + long + `"}`, 200},
+		{"/v1/responses", `{"input":"x","previous_response_id":"resp_large"}`, 400},
 	} {
 		if got := send(c.path, c.body); got != c.status || len(s.turns) > 0 {
 			t.Errorf("%s: status %d, %d turns have not ended", c.path, got, len(s.turns))

@@ -128,6 +128,13 @@ func (x *exchange) readResponse(b *responseBody) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
+	bytes := 0
+	for i := range items {
+		bytes += len(items[i].raw)
+	}
+	if err := x.takeTurn(bytes); err != nil {
+		return nil, err
+	}
 	v, err := b.conversation(items)
 	if err != nil {
 		return nil, err
