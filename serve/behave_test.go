@@ -92,17 +92,29 @@ func TestOrigins(t *testing.T) {
 			"https://other.example", 200, "https://other.example"},
 		{[]string{"*"}, "https://other.example", 200, "*"}, {[]string{page, "*"}, "https://other.example", 200, "*"},
 	} {
-		s := start(t, nil, serve.Options{CORS: c.cors})
-		status, header, text := s.send("POST", "/tokenize", `{"content":"x"}`, "Origin", c.origin)
-		if status != c.status || header.Get("Access-Control-Allow-Origin") != c.allow ||
-			status == 403 && !(strings.Contains(text, "--cors") && strings.Contains(text, c.origin)) {
-			t.Errorf("CORS %q, origin %q: status %d, %v: %s", c.cors, c.origin, status, header, text)
-		}
-		status, header, _ = s.send("OPTIONS", "/v1/chat/completions", "", "Origin", c.origin,
-			"Access-Control-Request-Method", "POST")
-		if (status == 204) != (c.cors != nil && (c.status == 200 || c.origin == "")) ||
-			header.Get("Access-Control-Allow-Origin") != c.allow {
-			t.Errorf("preflight with CORS %q, origin %q: status %d, %v", c.cors, c.origin, status, header)
+		for _, keys := range [][]string{nil, {"k"}} {
+			s := start(t, nil, serve.Options{CORS: c.cors, Keys: keys})
+			status, header, text := s.send("POST", "/tokenize", `{"content":"x"}`, "Origin", c.origin, "X-Api-Key", "k")
+			if status != c.status || header.Get("Access-Control-Allow-Origin") != c.allow ||
+				status == 403 && !(strings.Contains(text, "--cors") && strings.Contains(text, c.origin)) {
+				t.Errorf("CORS %q, origin %q: status %d, %v: %s", c.cors, c.origin, status, header, text)
+			}
+			if c.origin == "" { // browsers always send one with a preflight
+				continue
+			}
+			// pages of this machine's other servers are of another origin too
+			for _, origin := range []string{c.origin, "http://localhost:1", "null"} {
+				status, header, text = s.send("OPTIONS", "/v1/chat/completions", "", "Origin", origin,
+					"Access-Control-Request-Method", "POST")
+				allow := c.allow
+				if origin != c.origin && allow != "*" {
+					allow = ""
+				}
+				if header.Get("Access-Control-Allow-Origin") != allow || (status == 204) != (allow != "") ||
+					status != 204 && !(status == 403 && strings.Contains(text, "--cors")) {
+					t.Errorf("preflight with CORS %q, origin %q: status %d, %v: %s", c.cors, origin, status, header, text)
+				}
+			}
 		}
 	}
 	if _, err := serve.New(serve.Options{CORS: []string{page, "no origin"}}); err == nil {

@@ -198,28 +198,28 @@ func (s *Server) authorize(x *exchange) bool {
 func (s *Server) allowOrigin(x *exchange) bool {
 	origin, h := x.r.Header.Get("Origin"), x.Header()
 	all := slices.Contains(s.o.CORS, "*")
+	if all {
+		origin = "*"
+	}
+	allowed := slices.Contains(s.o.CORS, origin)
 	if len(s.o.CORS) > 0 {
 		h.Add("Vary", "Origin")
-		if all {
-			origin = "*"
-		}
-		if slices.Contains(s.o.CORS, origin) {
-			h.Set("Access-Control-Allow-Origin", origin)
-			h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, "+warningHeader)
-		}
-		if x.r.Method == http.MethodOptions && x.r.Header.Get("Access-Control-Request-Method") != "" {
-			h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
-			h.Set("Access-Control-Allow-Headers", "*, Authorization, Content-Type")
-			h.Set("Access-Control-Max-Age", "600")
-			x.WriteHeader(http.StatusNoContent)
-			return false
-		}
 	}
-	if !all {
-		if err := s.cross.Check(x.r); err != nil {
-			x.fail(crossOrigin(origin))
-			return false
-		}
+	if allowed {
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Expose-Headers", "X-Request-Id, Request-Id, Retry-After, "+warningHeader)
+	}
+	preflight := x.r.Method == http.MethodOptions && x.r.Header.Get("Access-Control-Request-Method") != ""
+	switch {
+	case preflight && allowed:
+		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+		h.Set("Access-Control-Allow-Headers", "*, Authorization, Content-Type")
+		h.Set("Access-Control-Max-Age", "600")
+		x.WriteHeader(http.StatusNoContent)
+		return false
+	case preflight && origin != "", !all && s.cross.Check(x.r) != nil:
+		x.fail(crossOrigin(origin))
+		return false
 	}
 	return true
 }
