@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/serve"
 )
 
@@ -168,6 +169,7 @@ func containsAny(text, words string) bool {
 func TestContextFull(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 32), serve.Options{})
 	long := strings.Repeat("abc def ", 40)
+	endless := strings.Repeat(" ", 1<<16) // its tokens are not counted
 	messages := `"messages":[{"role":"user","content":"` + long + `"}]`
 	for _, c := range []struct{ path, body, want, param string }{
 		{"/v1/completions", `"prompt":"` + long + `"`, `^This model's maximum context length is 32 tokens, however you requested (\d+) tokens`, "prompt"},
@@ -199,6 +201,37 @@ func TestContextFull(t *testing.T) {
 				t.Errorf("%s: %s", c.path, text)
 			}
 		}
+		status, _, text := s.send("POST", c.path, `{`+strings.ReplaceAll(c.body, long, endless)+`}`)
+		a := object(t, text)
+		message, _ := a["error"].(string)
+		if in, _ := at(a, "error.message").(string); in != "" {
+			message = in
+		}
+		if want := strings.Replace(c.want, `(\d+) tokens`, `at least (\d+) tokens`, 1); status != 400 ||
+			!regexp.MustCompile(want).MatchString(message) {
+			t.Errorf("%s: status %d, %s; want %s", c.path, status, text, want)
+		}
+	}
+}
+
+// A prompt of many bytes is no longer than its tokens: those that a chat template leaves out do not count, nor those
+// that are cut off.
+func TestLongButFits(t *testing.T) {
+	s := start(t, tinyWith(t, "tiny-qwen3", 64, grove.Options{ChatTemplate: "{{ messages[-1].content }}"}), serve.Options{})
+	endless := strings.Repeat(" ", 1<<16)
+	for path, body := range map[string]string{
+		"/v1/chat/completions": `"messages":[{"role":"user","content":"` + endless + `"},{"role":"user","content":"x"}]`,
+		"/api/embed":           `"input":"` + endless + `"`,
+	} {
+		if status, _, text := s.send("POST", path, `{"max_tokens":1,`+body+`}`); status != 200 {
+			t.Errorf("%s: status %d, %s", path, status, text)
+		}
+	}
+	s = start(t, tinyWith(t, "tiny-qwen3", 64, grove.Options{ChatTemplate: turns}), serve.Options{})
+	status, _, text := s.send("POST", "/api/chat", `{"stream":false,"options":{"num_predict":1},"messages":[{"role":"user","content":"`+
+		endless+`"},{"role":"assistant","content":"a"},{"role":"user","content":"x"}]}`)
+	if status != 200 {
+		t.Errorf("with turns that are dropped: status %d, %s", status, text)
 	}
 }
 

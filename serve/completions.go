@@ -44,7 +44,7 @@ func (s *Server) completions(x *exchange) error {
 	if b.Suffix.value != "" {
 		err = c.setGap(&b.Prompt, &b.Suffix)
 	} else {
-		err = c.setPrompts(&b.Prompt, s.o.Prompts)
+		err = c.setPrompts(&b.Prompt, s.o.Prompts, m.Context())
 	}
 	if err != nil {
 		return err
@@ -82,8 +82,9 @@ func (p *promptList) readJSON(d *decoder, path string, raw json.RawMessage) erro
 	}
 }
 
-// setPrompts sets the prompts that a field holds.
-func (c *call) setPrompts(f *field[promptList], limit int) error {
+// setPrompts sets the prompts that a field holds. It refuses one that has more tokens than most by its bytes alone; 0
+// means that there is no limit.
+func (c *call) setPrompts(f *field[promptList], limit, most int) error {
 	texts, lists := f.value.texts, f.value.lists
 	if !f.given {
 		return f.fail("the field is required")
@@ -92,6 +93,9 @@ func (c *call) setPrompts(f *field[promptList], limit int) error {
 		return f.fail("%d prompts: want 1 to %d", n, limit)
 	}
 	for _, text := range texts {
+		if err := c.model.checkLength(text, most); err != nil {
+			return err
+		}
 		tokens, err := c.model.tokens(text, !c.bare)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -262,12 +263,16 @@ func (c *call) setConversation(ctx context.Context, v *conversation, cut []*rege
 	} else if c.constraint.grammar == "" && options.Prompt && !options.Continue {
 		c.request.Tools = channels(layout)
 	}
-	tokens, leftOut, err := encode(layout, messages, options, v.Truncate.value, c.model.Context())
+	tokens, leftOut, err := c.model.encode(layout, messages, options, v.Truncate.value)
 	if leftOut > 0 {
 		warnings = append(warnings, warning(v.path,
 			"the conversation is longer than the context: its oldest %d messages were dropped", leftOut))
 	}
-	if err != nil {
+	var long *longError
+	switch {
+	case errors.As(err, &long):
+		return warnings, err
+	case err != nil:
 		return warnings, fieldError(v.path, "%v", err)
 	}
 	c.prompts = []prompt{{tokens: tokens}}

@@ -102,7 +102,11 @@ func (x *exchange) embed(m *Model, o *embedOptions, truncate bool) (vectors [][]
 		return nil, 0, o.Pooling.fail("%q: the model's file asks for last: use that, or leave the field out", how)
 	}
 	c := &call{model: m}
-	if err := c.setPrompts(&o.Input, maxInputs); err != nil {
+	most := inside.Target(m).Context
+	if truncate {
+		most = 0
+	}
+	if err := c.setPrompts(&o.Input, maxInputs, most); err != nil {
 		return nil, 0, err
 	}
 	x.endTurn()

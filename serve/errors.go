@@ -86,6 +86,7 @@ func errorOf(err error, param func(field string) string, overflow string) *apiEr
 	var known *apiError
 	var option *grove.OptionError
 	var long *grove.ContextError
+	var longer *longError
 	var grammar *speculate.GrammarError
 	switch {
 	case errors.As(err, &known):
@@ -93,7 +94,9 @@ func errorOf(err error, param func(field string) string, overflow string) *apiEr
 	case errors.As(err, &option):
 		return fieldError(param(option.Field), "%v", errors.New(option.Reason))
 	case errors.As(err, &long):
-		return overflowError(param("Prompt"), overflow, long.Need, long.Limit)
+		return overflowError(param("Prompt"), overflow, fmt.Sprint(long.Need), long.Limit)
+	case errors.As(err, &longer):
+		return overflowError(param("Prompt"), overflow, fmt.Sprint("at least ", longer.least), longer.most)
 	case errors.As(err, &grammar):
 		return fieldError(param("Grammar"), "%v", grammar)
 	case errors.Is(err, engine.ErrFull):
@@ -109,7 +112,7 @@ func errorOf(err error, param func(field string) string, overflow string) *apiEr
 		"internal error: the server's log has it under the request's id")
 }
 
-func overflowError(field, format string, tokens, most int) *apiError {
+func overflowError(field, format, tokens string, most int) *apiError {
 	e := newError(http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", format, tokens, most)
 	e.Param = &field
 	return e

@@ -65,7 +65,7 @@ func (s *Server) llamaCompletion(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := c.setPrompts(&b.Prompt, 1); err != nil {
+	if err := c.setPrompts(&b.Prompt, 1, m.Context()); err != nil {
 		return err
 	}
 	return x.answer(c, newLlamaForm)

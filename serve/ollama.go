@@ -229,7 +229,7 @@ func (x *exchange) newRaw(m *Model, b *ollamaBody) (*call, error) {
 	if b.Suffix.value != "" {
 		return c, c.setGap(&prompts, &b.Suffix)
 	}
-	return c, c.setPrompts(&prompts, 1)
+	return c, c.setPrompts(&prompts, 1, m.Context())
 }
 
 // ollamaEmbedBody is the body of requests for embeddings.

@@ -15,29 +15,29 @@ type protocol struct {
 	idHeader   string // a header with the request's id, in addition to X-Request-Id
 	errorEvent string // the name of an error's event
 	errorBody  func(x *exchange, e *apiError) any
-	overflow   string // says that a prompt of %[1]d tokens exceeds %[2]d: clients know the words
+	overflow   string // says that a prompt of %[1]s tokens exceeds %[2]d: clients know the words
 }
 
 // protocols lists all of them. The first that matches a path applies.
 var protocols = []protocol{
 	{path: "/v1/messages", ping: "event: ping\ndata: {\"type\":\"ping\"}\n\n", idHeader: "Request-Id",
-		errorEvent: "error", errorBody: anthropicError, overflow: "prompt is too long: %d tokens > %d maximum"},
+		errorEvent: "error", errorBody: anthropicError, overflow: "prompt is too long: %s tokens > %d maximum"},
 	{path: "/api/", lines: true, errorBody: ollamaError,
-		overflow: "the input length exceeds the context length: the input has %d tokens, the context holds %d"},
+		overflow: "the input length exceeds the context length: the input has %s tokens, the context holds %d"},
 	{path: "/infill", ping: ": still running\n\n", errorBody: openAIError, overflow: llamaOverflow},
 	{path: "/completion", ping: ": still running\n\n", errorBody: openAIError, overflow: llamaOverflow},
 	{path: "/v1/responses", ping: ": still running\n\n", errorBody: openAIError,
 		overflow: "Your input exceeds the context window of this model. Please adjust your input and try again." +
-			" It has %d tokens, and the context window holds %d."},
+			" It has %s tokens, and the context window holds %d."},
 	{path: "/v1/chat/", ping: ": still running\n\n", done: doneEvent, errorBody: openAIError,
-		overflow: "This model's maximum context length is %[2]d tokens. However, your messages resulted in %[1]d tokens." +
+		overflow: "This model's maximum context length is %[2]d tokens. However, your messages resulted in %[1]s tokens." +
 			" Please reduce the length of the messages."},
 	{ping: ": still running\n\n", done: doneEvent, errorBody: openAIError,
-		overflow: "This model's maximum context length is %[2]d tokens, however you requested %[1]d tokens." +
+		overflow: "This model's maximum context length is %[2]d tokens, however you requested %[1]s tokens." +
 			" Please reduce your prompt."},
 }
 
-const llamaOverflow = "request (%d tokens) exceeds the available context size (%d tokens): send a shorter prompt"
+const llamaOverflow = "request (%s tokens) exceeds the available context size (%d tokens): send a shorter prompt"
 
 const doneEvent = "data: [DONE]\n\n"
 

@@ -33,6 +33,9 @@ func checkUse(t testing.TB, size int, text string, read func() (*Tokenizer, erro
 			if len(ids) > maxGrowth*(len(text)+1)+2*maxAround {
 				t.Fatalf("%d bytes give %d ids", len(text), len(ids))
 			}
+			if least := tok.least(text); least > len(ids) && !strings.Contains(text, "\ufdd0") {
+				t.Fatalf("%.60q gives %d ids: want at least %d", text, len(ids), least)
+			}
 			for _, id := range ids {
 				if !tok.has(id) {
 					t.Fatalf("%.60q gives the id %d of %d", text, id, tok.VocabSize())

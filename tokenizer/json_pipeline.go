@@ -155,6 +155,11 @@ func (s *spec) readPipeline(file *tokenizerJSON) error {
 
 func (s *spec) addNormalizer(st step) error {
 	forms := map[string]norm.Form{"NFC": norm.NFC, "NFD": norm.NFD, "NFKC": norm.NFKC, "NFKD": norm.NFKD}
+	grows := st.Type == "Prepend" || st.Type == "Replace" && st.Pattern != nil && st.Pattern.String != nil &&
+		len(st.Content) >= len(*st.Pattern.String)
+	if !grows && st.Type != "NFC" {
+		s.drops = true
+	}
 	switch {
 	case st.Type == "Prepend":
 		s.growth *= 1 + float64(len(st.Prepend))

@@ -58,6 +58,7 @@ func (s *spec) addPreTokenizer(st step, first, afterBytes bool) error {
 		s.space = rule
 		if st.eachWord {
 			s.escape = append(s.escape, metaspaceWords)
+			s.drops = true
 		} else {
 			s.escape = append(s.escape, metaspace("▁", rule))
 		}

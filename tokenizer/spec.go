@@ -47,6 +47,7 @@ type spec struct {
 	normalize    []normalizer
 	escape       []normalizer
 	growth       float64 // how many times as long normalize can make a text
+	drops        bool    // normalize or escape may leave text out, or make it much shorter
 	ignoreMerges bool
 	fuseUnk      bool
 	exactTypes   bool // types are beyond doubt: no token becomes Control by its name
@@ -147,5 +148,6 @@ func build(s *spec) (*Tokenizer, error) {
 	}
 	t.splitAtSpaces()
 	t.indexSpecial(s.attrs)
+	t.reach = t.reachOf(s)
 	return t, nil
 }

@@ -42,6 +42,8 @@ type Tokenizer struct {
 	templates          []template
 	notes              []string
 
+	reach int // see reachOf
+
 	pool sync.Pool // *scratch
 }
 
@@ -74,6 +76,7 @@ func init() {
 		}
 		return f.Tokenizer, nil
 	}
+	lower.LeastTokens = func(tok any, text string) int { return tok.(*Tokenizer).least(text) }
 }
 
 // VocabSize is the number of ids, 0 … VocabSize()−1. A model's embedding may have more rows, never fewer.

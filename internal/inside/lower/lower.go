@@ -20,6 +20,9 @@ var SourceOf func(tok any) string
 // SpecialsOf returns a tokenizer's Specials.
 var SpecialsOf func(tok any) Specials
 
+// LeastTokens returns a number of tokens that a text, in UTF-8, has at least. It does not make them.
+var LeastTokens func(tok any, text string) int
+
 // EncodeShielded encodes text in which control tokens are named, except names that contain shield,
 // which is removed before the rest is encoded. Package chat shields the text of users with it.
 var EncodeShielded func(tok any, text, shield string) []int32
