@@ -125,7 +125,7 @@ func init() { // not an initialiser, since some look themselves up
 	architectures = []*architecture{
 		&llama, &mistral, &mixtral, &mistral3, &mistral4,
 		&nanbeige, &qwen2, &mimo, &qwen2moe, &qwen3, &qwen3moe, &qwen3vlMoE, &mellum, &smollm3, &granite,
-		&graniteHybrid, &graniteHybridMoE, &granite4, &jamba, &jambaMoE, &nemotronH, &nemotronHMoE, &falconH1,
+		&deci, &graniteHybrid, &graniteHybridMoE, &granite4, &jamba, &jambaMoE, &nemotronH, &nemotronHMoE, &falconH1,
 		&granitemoe, &olmo, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &phimoe,
 		&gemma, &gemma2, &gemma3, &gemma3n, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &chatglm, &glm4moe, &seedOSS, &exaone, &exaone4, &internlm2, &internlm3, &hunyuan,

@@ -75,8 +75,8 @@ func (b *builder) block(i int) nn.Block {
 	default:
 		block.QKV = b.projections(i, name)
 	}
-	if c.attends(i) {
-		block.Out = b.linear(name("attn_output"), c.Hidden, size(b.part(i, "attn_output").in))
+	if p := b.part(i, "attn_output"); p != nil && !c.recurrent(i) {
+		block.Out = b.linear(name("attn_output"), c.Hidden, size(p.in))
 	}
 	block.Out.Scale = unless1(c.ResidualScale)
 	if a.parallelRecurrent {

@@ -100,6 +100,12 @@ type Config struct {
 	// and nothing before it; the others have no MLP. nil: layers have both halves.
 	Bare []bool
 
+	// LayerKVHeads and LayerFFN are the key/value heads and the width of the MLP of each layer, where they differ from
+	// layer to layer, and 0 where it has no attention (Bare), or no MLP; nil: KVHeads and FFN. Replaced says which
+	// layers have a product in the place of attention (Nemotron 51B).
+	LayerKVHeads, LayerFFN []int
+	Replaced               []bool
+
 	// Narrow is the width of experts' inputs and outputs, if it is not Hidden; else 0.
 	Narrow int
 

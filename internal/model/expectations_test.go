@@ -64,6 +64,10 @@ var unusual = map[string]expectations{
 	"qwen2":    {queryBias: "-", tensors: topTensors + outputBias + mlpBiases},
 	"qwen3": {queryBias: "attention_bias", outputBias: "attention_bias",
 		tensors: untiedTensors + queryBiases + outputBias + mlpBiases},
+	"deci": {
+		structural: "attention.value_length", foreign: rmsFields + "num_key_value_heads intermediate_size",
+		tensors: untiedTensors + queryBiases + outputBias + mlpBiases,
+	},
 	"gptneox": {inertKeys: "attention.layer_norm_rms_epsilon", tensors: untiedTensors, foreign: "rms_norm_eps",
 		denseBias: "attention_bias"},
 	"smollm3": {queryBias: "attention_bias", outputBias: "attention_bias", downBias: "mlp_bias"},

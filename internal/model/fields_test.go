@@ -267,7 +267,7 @@ func changeNothing(t *testing.T, arch string, values map[string][]any, same func
 func same(got []float32, err error, want []float32) bool { return err == nil && sameBits(got, want) }
 
 // oneHalved reports whether a shape's layers have only one half each.
-func oneHalved(s synth.Shape) bool { return s.Config().Bare != nil }
+func oneHalved(s synth.Shape) bool { return s.Config().Bare != nil && s.Config().LayerFFN == nil }
 
 // still reports whether a shape's layers do not rotate positions in.
 func still(s synth.Shape) bool { return oneHalved(s) || s.Arch == "kimi-linear" || s.Arch == "jamba" }

@@ -118,6 +118,8 @@ type hfConfig struct {
 	SharedExpert int      `json:"moe_shared_expert_intermediate_size"`
 	Latent       int      `json:"moe_latent_size"`
 
+	Blocks []map[string]map[string]any `json:"block_configs"` // of Nemotron Super and Ultra
+
 	MaxLength int     `json:"model_max_length"` // Command R's and Kimi Linear's
 	Epsilon   float64 `json:"norm_epsilon"`     // StarCoder2's
 	Clip      maybe   `json:"clip_qkv"`         // OLMo's

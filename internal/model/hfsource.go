@@ -186,10 +186,10 @@ func (s *hfSource) config() (Config, error) { return s.c, nil }
 
 func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 	a := s.c.layout()
-	layer, part := layerPart(name)
-	stem, ending := splitName(part)
-	p, prefix := a.findTensor(stem, ending), ""
-	if p == nil || !s.c.hasPart(*p, max(layer, 0)) {
+	layer, rest := layerPart(name)
+	stem, ending := splitName(rest)
+	p, prefix := a.findTensor(stem, ending, func(p part) bool { return s.c.hasPart(p, max(layer, 0)) }), ""
+	if p == nil {
 		return tensor.Tensor{}, false, nil
 	}
 	if layer >= 0 {

@@ -53,7 +53,12 @@ func (c *Config) headsByLayer() []uint32 {
 }
 
 // kvHeads returns the number of key/value heads of a layer.
-func (c *Config) kvHeads(layer int) int { return c.local(layer, c.KVHeads, c.LocalKVHeads) }
+func (c *Config) kvHeads(layer int) int {
+	if c.LayerKVHeads != nil {
+		return c.LayerKVHeads[layer]
+	}
+	return c.local(layer, c.KVHeads, c.LocalKVHeads)
+}
 
 // reads reports whether a layer reads the keys and values of another one.
 func (c *Config) reads(layer int) bool {
@@ -62,6 +67,9 @@ func (c *Config) reads(layer int) bool {
 
 // ffn returns the width of a layer's MLP.
 func (c *Config) ffn(layer int) int {
+	if c.LayerFFN != nil {
+		return c.LayerFFN[layer]
+	}
 	if c.WideSharing && c.reads(layer) {
 		return 2 * c.FFN
 	}
@@ -79,7 +87,8 @@ func (c *Config) expertFFN() int {
 // uneven reports whether layers differ in more than windows and rotation.
 func (c *Config) uneven() bool {
 	return c.LocalHeadDim > 0 || c.LocalHeads > 0 || c.LocalKVHeads > 0 || c.Sharing > 0 || c.PerLayer > 0 ||
-		c.Dense > 0 || c.Every > 0 || c.ExpertFFN > 0 || c.SharedFFN > 0 || c.KeyValues || c.Bare != nil || c.Loops > 1
+		c.Dense > 0 || c.Every > 0 || c.ExpertFFN > 0 || c.SharedFFN > 0 || c.KeyValues || c.Bare != nil || c.Loops > 1 ||
+		c.LayerKVHeads != nil || c.LayerFFN != nil
 }
 
 // sources returns the layer whose keys and values each layer reads; nil: its own.
@@ -110,6 +119,7 @@ func (c *Config) layOutPages(p *nn.Pages, blocks []nn.Block, kv nn.KVType) {
 	p.Sources = c.sources()
 	p.Heads, p.Dim = c.KVHeads, c.HeadDim
 	p.Bare = c.Bare
+	p.LayerHeads = c.LayerKVHeads
 	p.LocalHeads, p.LocalDim = c.LocalKVHeads, c.LocalHeadDim
 	p.Latent = c.Latent.Rank
 	if c.arch().parallelRecurrent {
@@ -167,7 +177,7 @@ func (c *Config) validateLayers() error {
 	case c.Rule.Scale != 0 && !positive(float64(c.Rule.Scale)):
 		return fmt.Errorf("scale of experts' weights is %g: want a positive number", c.Rule.Scale)
 	}
-	if err := errors.Join(c.validateLatent(), c.validateStreams()); err != nil {
+	if err := errors.Join(c.validateLatent(), c.validateStreams(), c.validateByLayer()); err != nil {
 		return err
 	}
 	for i, s := range c.sources() {

@@ -73,7 +73,7 @@ func (a *architecture) folderName(name string) (string, bool) {
 		name, prefix = part, fmt.Sprintf("%s%d.", a.prefix, layer)
 	}
 	stem, ending := splitName(name)
-	p := a.findTensor(stem, ending)
+	p := a.findTensor(stem, ending, func(part) bool { return true })
 	if p == nil {
 		return "", false
 	}

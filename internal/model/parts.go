@@ -265,11 +265,11 @@ func splitName(name string) (stem, ending string) {
 	return name[:dot], name[dot:]
 }
 
-// findTensor returns the part to which a tensor belongs, or nil.
-func (a *architecture) findTensor(name, ending string) *part {
+// findTensor returns the part to which a tensor belongs, of those that a layer has, or nil.
+func (a *architecture) findTensor(name, ending string, has func(part) bool) *part {
 	for _, list := range [][]part{a.top, a.layer} {
 		for i := range list {
-			if list[i].is(name, ending) {
+			if list[i].is(name, ending) && has(list[i]) {
 				return &list[i]
 			}
 		}

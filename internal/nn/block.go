@@ -43,7 +43,7 @@ type Block struct {
 	AttnInner         *Norm // of attention's results, before Out; nil: none (BitNet)
 	Rounded           bool  // inputs of products are (Source.Rounded)
 	Attn              Attention
-	QKV               []Linear           // one fused product, or queries, keys, values, and gates where Attn is gated
+	QKV               []Linear           // one fused product, or queries, keys, values, and gates where Attn is gated; nil: Out alone
 	Latent            *Latent            // in place of QKV (multi-head latent attention); nil: none
 	Recurrent         Recurrent          // in place of Attn and QKV; nil: none
 	ParallelRecurrent *ParallelRecurrent // alongside attention: same input, added to the same output; nil: none
@@ -232,6 +232,11 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 	}
 	if b.Latent != nil {
 		e.latentAttention(b, layer, f, src, out, m)
+		return
+	}
+	if b.QKV == nil {
+		e.Linear(src, Proj{Linear: out.Linear, Dst: out.Dst})
+		e.Add(out.To, out.Dst) // not by the product, which reads the same rows
 		return
 	}
 	if b.Attn.ValueDim > 0 {

@@ -27,6 +27,9 @@ type Pages struct {
 	// LocalHeads and LocalDim are Heads and Dim of layers with windows, where they differ; else 0.
 	LocalHeads, LocalDim int
 
+	// LayerHeads is Heads of each layer, where these differ from layer to layer; nil: they do not.
+	LayerHeads []int
+
 	// Latent, if it is not 0, is the dimensions of a value, which are the first ones of the key:
 	// nothing else of the value is stored (multi-head latent attention). It excludes Windows.
 	Latent int
@@ -57,6 +60,7 @@ const PageRows = simd.PageRows
 // pool is the pages of the layers that see all positions, of those with a window, or of recurrent ones.
 type pool struct {
 	layers int
+	heads  int // of all layers
 	bytes  int // of a page
 	free   []*page
 	used   int // pages in use by caches
@@ -71,8 +75,8 @@ const (
 	poolCount     = states + 1 // states of recurrent layers, one to a page
 )
 
-// place is a layer's pool and the layer's number within it.
-type place struct{ pool, layer int }
+// place is a layer's pool and where its part of a page begins: as heads, or recurrent layers, before it.
+type place struct{ pool, at int }
 
 // page holds, for each layer of a pool and each head, PageRows keys transposed (Dim × PageRows:
 // scores of neighbouring rows are computed side by side, in lanes), then PageRows values (PageRows
@@ -91,7 +95,7 @@ func (p *Pages) prepare() { p.once.Do(p.shareOut) }
 
 func (p *Pages) shareOut() {
 	if p.Windows == nil && p.Recurrent == nil && p.Bare == nil {
-		p.pools[wholeText].layers = p.Layers
+		p.pools[wholeText].layers, p.pools[wholeText].heads = p.Layers, p.Layers*p.Heads
 	} else {
 		for layer := range p.Layers {
 			if p.Windows != nil {
@@ -106,12 +110,20 @@ func (p *Pages) shareOut() {
 				continue
 			}
 			k := p.poolOf(layer)
-			p.place = append(p.place, place{k, p.pools[k].layers})
-			p.pools[k].layers++
+			q := &p.pools[k]
+			at := q.heads
+			if k == recurrentRows {
+				at = q.layers
+			}
+			p.place = append(p.place, place{k, at})
+			q.layers++
+			q.heads += p.shapeOf(layer).heads
 		}
 	}
 	for k := range recurrentRows {
-		p.pools[k].bytes = p.pools[k].layers * p.shape(k).layerBytes() * PageRows
+		s := p.shape(k)
+		s.heads = p.pools[k].heads
+		p.pools[k].bytes = s.layerBytes() * PageRows
 	}
 	p.prepareStates()
 }
@@ -469,30 +481,30 @@ func (c *Cache) samePages(o *Cache) (n int) {
 	return n
 }
 
-// at returns page i of a layer, and the layer's number in it.
-func (c *Cache) at(layer, i int) (g *page, number int) {
+// at returns page i of a layer, and the number of a head of the layer in it.
+func (c *Cache) at(layer, head, i int) (g *page, number int) {
 	if c.mem.place == nil {
-		return c.pages[wholeText][i], layer
+		return c.pages[wholeText][i], layer*c.mem.Heads + head
 	}
 	p := c.mem.place[layer]
-	return c.pages[p.pool][i], p.layer
+	return c.pages[p.pool][i], p.at + head
 }
 
 // Keys returns page i's keys of a layer and head: Dim × PageRows.
 func (c *Cache) Keys(layer, head, i int) []float32 {
 	s := c.mem.shapeOf(layer)
-	g, layer := c.at(layer, i)
+	g, head := c.at(layer, head, i)
 	size := s.dim * PageRows
-	o := (layer*s.heads + head) * s.headFloats() * PageRows
+	o := head * s.headFloats() * PageRows
 	return g.data[o : o+size]
 }
 
 // Values returns page i's values of a layer and head, where values are stored: PageRows × Dim.
 func (c *Cache) Values(layer, head, i int) []float32 {
 	s := c.mem.shapeOf(layer)
-	g, layer := c.at(layer, i)
+	g, head := c.at(layer, head, i)
 	size := s.dim * PageRows
-	o := (layer*s.heads+head)*2*size + size
+	o := head*2*size + size
 	return g.data[o : o+size]
 }
 

@@ -53,8 +53,8 @@ func (s rowShape) valuePanels() int { return (s.values() + gemm.Panel - 1) / gem
 func (c *Cache) panels(layer, head, i int) (keys, values []byte) {
 	s := c.mem.shapeOf(layer)
 	k, size := s.keyBytes(), s.headBytes()
-	g, layer := c.at(layer, i)
-	b := g.bytes[(layer*s.heads+head)*size:][:size]
+	g, head := c.at(layer, head, i)
+	b := g.bytes[head*size:][:size]
 	if s.latent > 0 {
 		return b, nil
 	}

@@ -38,7 +38,13 @@ func (p *Pages) shape(pool int) rowShape {
 }
 
 // shapeOf returns the shape of a layer.
-func (p *Pages) shapeOf(layer int) rowShape { return p.shape(p.poolOf(layer)) }
+func (p *Pages) shapeOf(layer int) rowShape {
+	s := p.shape(p.poolOf(layer))
+	if p.LayerHeads != nil {
+		s.heads = p.LayerHeads[layer]
+	}
+	return s
+}
 
 // bare reports whether a layer keeps nothing.
 func (p *Pages) bare(layer int) bool { return p.Bare != nil && p.Bare[layer] }

@@ -260,7 +260,7 @@ func (c *Cache) slideStates(first, last int) {
 // row returns the numbers that a recurrent layer keeps for a row, in the order of slots.
 func (c *Cache) row(layer, slot int) []float32 {
 	r := c.mem.kept
-	g, layer := c.at(layer, slot/PageRows)
+	g, layer := c.at(layer, 0, slot/PageRows)
 	o := layer*(r.Row+r.Column)*PageRows + slot%PageRows*r.Row
 	return g.data[o : o+r.Row]
 }
@@ -268,7 +268,7 @@ func (c *Cache) row(layer, slot int) []float32 {
 // columns returns the numbers of page i that lie across it: Column × PageRows.
 func (c *Cache) columns(layer, i int) []float32 {
 	r := c.mem.kept
-	g, layer := c.at(layer, i)
+	g, layer := c.at(layer, 0, i)
 	o := (layer*(r.Row+r.Column) + r.Row) * PageRows
 	return g.data[o : o+r.Column*PageRows]
 }
@@ -279,7 +279,7 @@ func (c *Cache) stateAt(layer int, g *page) []float32 {
 		return c.mem.zeros
 	}
 	size := c.mem.kept.State
-	o := c.mem.place[layer].layer * size
+	o := c.mem.place[layer].at * size
 	return g.data[o : o+size]
 }
 

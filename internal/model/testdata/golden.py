@@ -10,6 +10,7 @@ import copy, json, os, pathlib, random, shutil, sys, tempfile
 sys.path[:0] = [os.environ["LLAMA_CPP"], os.environ["LLAMA_CPP"] + "/gguf-py"]
 import gguf, numpy, safetensors.torch, torch, transformers
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 from transformers.integrations.bitnet import replace_with_bitnet_linear
 from conversion import get_model_class
 from conversion.base import ModelBase, ModelType
@@ -174,6 +175,42 @@ def loop(model, times):
     model.config.num_hidden_layers *= times
 
 
+class Replaced(torch.nn.Linear):
+    """A product in the place of attention."""
+
+    def forward(self, hidden_states, **named):
+        return super().forward(hidden_states), None
+
+
+class Nothing(torch.nn.Module):
+    """Half a layer that adds nothing."""
+
+    def forward(self, hidden_states, **named):
+        return (torch.zeros_like(hidden_states), None) if named else torch.zeros_like(hidden_states)
+
+
+def deci(folder, c):
+    """Returns the model of a folder of Nemotron's DeciLM, which transformers has no class for: a Llama whose layers differ."""
+    common = {k: v for k, v in c.items() if k not in ("model_type", "block_configs", "architectures", "num_key_value_heads", "intermediate_size")}
+    config = lambda heads, width: transformers.LlamaConfig(**common, num_key_value_heads=heads, intermediate_size=width, attn_implementation="eager")
+    model = transformers.LlamaForCausalLM(config(1, 1))
+    for i, block in enumerate(c["block_configs"]):
+        attention, ffn = block["attention"], block["ffn"]
+        width = (int(2 * (ffn["ffn_mult"] or 0) * c["hidden_size"] / 3) + 255) // 256 * 256
+        layer = LlamaDecoderLayer(config(c["num_attention_heads"] // (attention["n_heads_in_group"] or 1), width or 1), i)
+        if attention["replace_with_linear"]:
+            layer.self_attn = torch.nn.ModuleDict({"linear_attn": Replaced(c["hidden_size"], c["hidden_size"], bias=False)})
+            layer.self_attn.forward = layer.self_attn["linear_attn"].forward
+        if attention["no_op"]:
+            layer.self_attn, layer.input_layernorm = Nothing(), torch.nn.Identity()
+        if ffn["no_op"]:
+            layer.mlp, layer.post_attention_layernorm = Nothing(), torch.nn.Identity()
+        model.model.layers[i] = layer
+    tensors = safetensors.torch.load_file(folder + "/model.safetensors")
+    model.load_state_dict(tensors, strict=True)
+    return model.float().eval()
+
+
 def step(folder, c):
     """Returns the model of a folder of Step 3.5, which transformers knows as the text model of Step 3.7."""
     work = pathlib.Path(tempfile.mkdtemp())
@@ -284,13 +321,16 @@ def main(name, seed, folder, file):
         folder = llama(folder, fields)
     if fields["model_type"] == "falcon_h1":
         folder = source = falcon(folder, fields)
-    config = AutoConfig.from_pretrained(folder)
+    built = deci(folder, fields) if fields["model_type"] == "nemotron-nas" else None
+    config = built.config if built else AutoConfig.from_pretrained(folder)
     config.pad_token_id = None if fields["model_type"] != "step3p5" else 1  # defaults may lie beyond the vocabulary
     auto = AutoModelForCausalLM if fields["model_type"] != "mistral4" else transformers.Mistral4ForCausalLM
     if fields["model_type"] == "bitnet":
         model = bitnet(folder, config)
     elif fields["model_type"] == "step3p5":
         model = step(folder, fields)
+    elif built:
+        model = built
     else:
         model = auto.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="eager").eval()
     if "num_loops" in fields:
