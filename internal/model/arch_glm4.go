@@ -173,14 +173,18 @@ func grouped(bias part) []part {
 	bias.ending = ".bias"
 	bias.bare = true
 	bias.out = experts
-	return slices.Concat(only(isDense, ffnGate, ffnUp, ffnDown), only(isSparse, router), []part{bias}, only(isSparse,
-		part{name: "ffn_gate_exps", folder: "mlp.experts.*.gate_proj", out: expertInner, in: hidden, each: true},
-		part{name: "ffn_up_exps", folder: "mlp.experts.*.up_proj", out: expertInner, in: hidden, each: true},
-		part{name: "ffn_down_exps", folder: "mlp.experts.*.down_proj", out: hidden, in: expertInner, each: true},
-		part{name: "ffn_gate_shexp", folder: "mlp.shared_experts.gate_proj", out: sharedInner, in: hidden},
-		part{name: "ffn_up_shexp", folder: "mlp.shared_experts.up_proj", out: sharedInner, in: hidden},
-		part{name: "ffn_down_shexp", folder: "mlp.shared_experts.down_proj", out: hidden, in: sharedInner}))
+	return slices.Concat(only(isDense, ffnGate, ffnUp, ffnDown), only(isSparse, router), []part{bias},
+		only(isSparse, groupedGate, groupedUp, groupedDown, sharedGate, sharedUp, sharedDown))
 }
+
+var (
+	groupedGate = part{name: "ffn_gate_exps", folder: "mlp.experts.*.gate_proj", out: expertInner, in: hidden, each: true}
+	groupedUp   = part{name: "ffn_up_exps", folder: "mlp.experts.*.up_proj", out: expertInner, in: hidden, each: true}
+	groupedDown = part{name: "ffn_down_exps", folder: "mlp.experts.*.down_proj", out: hidden, in: expertInner, each: true}
+	sharedGate  = part{name: "ffn_gate_shexp", folder: "mlp.shared_experts.gate_proj", out: sharedInner, in: hidden}
+	sharedUp    = part{name: "ffn_up_shexp", folder: "mlp.shared_experts.up_proj", out: sharedInner, in: hidden}
+	sharedDown  = part{name: "ffn_down_shexp", folder: "mlp.shared_experts.down_proj", out: hidden, in: sharedInner}
+)
 
 // only restricts parts to some layers.
 func only(when func(c *Config, layer int) bool, parts ...part) (list []part) {

@@ -56,6 +56,7 @@ type architecture struct {
 	// experts is the field of config.json with the number of experts per layer, or "" if there are none.
 	experts    string
 	early      bool // routers read a layer's input, before attention and without a norm
+	averaged   bool // the sums of the chosen experts and of those that all rows use are halved
 	softmaxAll bool // experts' weights are a softmax over all of them, otherwise over those of a row
 
 	act nn.Activation // of MLPs with a gate, if hidden_act does not determine it
@@ -131,7 +132,7 @@ func init() { // not an initialiser, since some look themselves up
 		&gptneox, &glm4, &chatglm, &glm4moe, &seedOSS, &exaone, &exaone4, &internlm2, &internlm3, &hunyuan,
 		&ernie45, &ernie45moe, &bailing, &bailing2, &afmoe,
 		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker, &dots1, &exaoneMoE, &hyV3, &maincoder, &pangu,
-		&llama4, &step35, &commandR, &cohere2, &arcee, &jais2, &mimo2, &starcoder2, &phi2, &nemotron,
+		&llama4, &step35, &commandR, &cohere2, &cohere2moe, &arcee, &jais2, &mimo2, &starcoder2, &phi2, &nemotron,
 		&deepseek, &deepseek2, &deepseek3, &glm4lite, &kimiLinear, &bitnet, &bitnetSiLU,
 		&youtu, &minicpm, &minicpm3, &apertus, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
 	}

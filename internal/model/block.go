@@ -90,6 +90,9 @@ func (b *builder) block(i int) nn.Block {
 		block.MLP = b.mlp(i, name)
 		block.MLP.Inner = norm("ffn_sub_norm")
 	}
+	if a.averaged && block.Experts != nil && has("ffn_up_shexp") {
+		block.Experts.Scale, block.MLP.Down.Scale = 0.5, 0.5
+	}
 	if has("ffn_gate_inp_shexp") {
 		block.Experts.MLPGate = new(b.linear(name("ffn_gate_inp_shexp"), 1, c.Hidden))
 	}

@@ -299,6 +299,14 @@ var unusual = map[string]expectations{
 		window:     true, foreign: "rms_norm_eps " + rotaryFields + "use_sliding_window",
 		queryBias: "attention_bias", outputBias: "attention_bias",
 	},
+	"cohere2moe": {
+		obeyedKeys: windowKeys + expertKeys + `logit_scale expert_weights_norm expert_weights_scale expert_gating_func
+			expert_shared_count expert_shared_feed_forward_length leading_dense_block_count`,
+		looseKeys: "expert_shared_count", // the other key says it too
+		inertKeys: "use_parallel_residual", window: true, own: "mlp.gate.weight",
+		foreign: rotaryFields + "use_sliding_window", queryBias: "attention_bias", outputBias: "attention_bias",
+		tensors: topTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+	},
 	"command-r": {
 		obeyedKeys: "logit_scale",
 		inertKeys:  "attention.layer_norm_rms_epsilon use_parallel_residual",

@@ -239,6 +239,12 @@ type hfConfig struct {
 	RouterJitter float64 `json:"router_jitter_noise"`
 	HeadBias     bool    `json:"lm_head_bias"`
 
+	// Of Cohere 2 with experts.
+	SelectionFn   string `json:"expert_selection_fn"`
+	Combination   string `json:"shared_expert_combination_strategy"`
+	DenseWidth    int    `json:"prefix_dense_intermediate_size"`
+	PrefixPattern int    `json:"prefix_dense_sliding_window_pattern"`
+
 	// Of latent attention.
 	LatentRank  int      `json:"kv_lora_rank"`
 	QueryRank   maybe    `json:"q_lora_rank"`

@@ -64,6 +64,7 @@ type BlockBuffers struct {
 
 	scores, results, expertGate, expertUp Buffer // of experts
 	mlpGate                               Buffer // of the MLP alongside them
+	parallel                              Buffer // their sum with that MLP, in parallel to attention
 	narrow, narrowSum                     Buffer // between Experts.Narrow and Widen
 	routing                               routing
 
@@ -111,7 +112,13 @@ func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
 	if b.Parallel { // the MLP reads the original x: nothing is added before that
 		out, down := e.Mat(&m.out, x.Rows, x.Cols), e.Mat(&m.down, x.Rows, x.Cols)
 		e.attention(b, layer, f, src, Proj{Linear: &b.Out, Dst: out}, m)
-		e.feedForward(b, x, Proj{Linear: &b.MLP.Down, Dst: down}, m)
+		if b.Experts != nil && b.MLP.Up.W != nil {
+			sum := e.Mat(&m.parallel, x.Rows, x.Cols)
+			e.sum(b, x, sum, m)
+			down = sum
+		} else {
+			e.feedForward(b, x, Proj{Linear: &b.MLP.Down, Dst: down}, m)
+		}
 		e.Add(x, out)
 		e.Add(x, down)
 		e.Release()

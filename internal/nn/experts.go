@@ -131,7 +131,18 @@ func (h *Experts) route(scores Mat) Proj {
 
 // both is the second half of a layer with an MLP alongside its experts.
 func (e *Exec) both(b *Block, x Mat, m *BlockBuffers) {
-	down, sum := e.Mat(&m.down, x.Rows, x.Cols), e.Mat(&m.out, x.Rows, x.Cols)
+	sum := e.Mat(&m.out, x.Rows, x.Cols)
+	e.sum(b, x, sum, m)
+	if b.MLPPost == nil {
+		e.Add(x, sum)
+		return
+	}
+	e.addPost(x, sum, b.MLPPost)
+}
+
+// sum leaves the sum of an MLP's results and of the experts alongside it in sum.
+func (e *Exec) sum(b *Block, x, sum Mat, m *BlockBuffers) {
+	down := e.Mat(&m.down, x.Rows, x.Cols)
 	e.mlp(b, x, Proj{Linear: &b.MLP.Down, Dst: down}, m)
 	e.experts(b, x, Proj{Dst: sum}, m)
 	if b.Experts.MLPGate != nil {
@@ -144,11 +155,6 @@ func (e *Exec) both(b *Block, x Mat, m *BlockBuffers) {
 		e.Normalise(h.Post, sum, sum)
 	}
 	e.Add(sum, down)
-	if b.MLPPost == nil {
-		e.Add(x, sum)
-		return
-	}
-	e.addPost(x, sum, b.MLPPost)
 }
 
 // ExpertsRead is how many experts the passes so far have read, counted per layer and expert.

@@ -122,6 +122,41 @@ var cohere2 = family{
 	},
 }
 
+var cohere2MoE = family{
+	arch: "cohere2moe", mixed: true,
+	named: []Shape{
+		{Name: "tiny-cohere2moe", Hidden: 192, Layers: 6, RopeBase: 5e4, Tied: true, Tune: func(c *model.Config) {
+			laterExperts(c, 8, 3, 96, 192)
+			c.SetWindow(70)
+			c.LogitScale = 4
+			c.Rule.Norm = true
+		}},
+		{Name: "tiny-cohere2moe-plain", Hidden: 192, Layers: 4, RopeBase: 5e4, Tied: true, Tune: func(c *model.Config) {
+			laterExperts(c, 8, 3, 96, 0)
+			c.Dense = 0
+			c.SetWindow(70)
+			c.Windowed = []bool{true, true, true, false}
+			c.NoRope = []bool{false, false, false, true}
+		}},
+	},
+	small: []Shape{{HeadDim: 48, Tied: true, Tune: func(c *model.Config) {
+		laterExperts(c, 6, 2, 48, 48)
+		windowFirst(c)
+		c.NoRope = []bool{false, true}
+	}}},
+	random: func(d *drawing) {
+		experts, width := 1+d.IntN(9), d.width(90)
+		used, shared := 1+d.IntN(experts), d.IntN(3)
+		dense, norm := d.IntN(d.s.Layers), d.IntN(2) == 0
+		d.tune(func(c *model.Config) {
+			laterExperts(c, experts, used, width, width*shared)
+			c.Dense, c.Rule.Norm = dense, norm
+		})
+		d.scalePositions()
+		d.window(true)
+	},
+}
+
 var exaone = family{
 	arch: "exaone",
 	named: []Shape{{Name: "tiny-exaone", Hidden: 192, RopeBase: 1e6,

@@ -23,7 +23,7 @@ func init() {
 		&gptOSS, &phi3, &phimoe, &gemma, &gemma2, &gemma3, &gemma3n, &gemma4, &stablelm, &gptneox, &glm4, &chatglm, &glm4MoE,
 		&seedOSS, &hunyuan, &ernie45, &ernie45MoE, &bailing, &bailing2, &afmoe, &minimaxM2, &hunyuanMoE, &laguna,
 		&smallthinker, &dots1, &exaoneMoE, &hyV3, &maincoder, &pangu, &llama4, &arcee, &jais2, &mimo2, &step35,
-		&starcoder2, &phi2, &nemotron, &commandR, &cohere2, &exaone, &exaone4, &internlm2, &deepseek,
+		&starcoder2, &phi2, &nemotron, &commandR, &cohere2, &cohere2MoE, &exaone, &exaone4, &internlm2, &deepseek,
 		&deepseek2, &kimiLinear, &minicpm, &minicpm3, &apertus, &bitnet, &bitnetSiLU, &lfm2, &lfm2MoE, &qwen35,
 		&qwen35MoE, &qwen3next,
 	}

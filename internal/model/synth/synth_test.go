@@ -174,6 +174,8 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-longrope":               "5477113b2e2c18ae",
 		"tiny-minicpm3":               "06bf2d376f89cde3",
 		"tiny-chatglm":                "6adc4354c8fc434d",
+		"tiny-cohere2moe":             "2b256f38668b36d2",
+		"tiny-cohere2moe-plain":       "8b91d2348c0f1cf9",
 		"tiny-deci":                   "d4a7e40692b14e28",
 		"tiny-phimoe":                 "696fa66b360ecb5b",
 		"tiny-gemma":                  "f845e33c5c8bf0cb",
