@@ -247,7 +247,8 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 			w.Add(t.Name, typ, t.Shape, func(w io.Writer) error { return write(s, w) })
 			return nil
 		}
-		if e.Experts == 0 && e.Half == 0 && (!e.Param || e.Bare) {
+		turned := e.Turned && ending == ".weight"
+		if e.Experts == 0 && e.Half == 0 && !turned && (!e.Param || e.Bare) {
 			t.Name = e.InFolder(ending)
 			if e.Conv && ending == ".weight" && len(t.Shape) == 2 {
 				t.Shape = []int{t.Shape[0], 1, t.Shape[1]}
@@ -270,7 +271,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Path, err)
 		}
-		if e.Param && e.Experts > 0 && ending == ".weight" && (t.Type != tensor.MXFP4 || o.Type != Keep || e.Sides) {
+		if turned || e.Param && e.Experts > 0 && ending == ".weight" && (t.Type != tensor.MXFP4 || o.Type != Keep || e.Sides) {
 			x, err := newTransposed(e, t, others)
 			if err != nil {
 				return fmt.Errorf("%s: %w", f.Path, err)

@@ -21,13 +21,17 @@ type transposed struct {
 // newTransposed returns the transpose of a part's tensor, and of the other half's, if it has one.
 func newTransposed(e model.Part, t tensor.Tensor, others []tensor.Tensor) (*transposed, error) {
 	x := &transposed{part: e, halves: append([]tensor.Tensor{t}, others...)}
+	dimensions := 3
+	if e.Experts == 0 { // one matrix
+		dimensions = 2
+	}
 	for _, t := range x.halves {
-		if want := []int{e.Experts, e.Rows, e.Cols}; !slices.Equal(t.Shape, want) {
+		if want := []int{e.Experts, e.Rows, e.Cols}[3-dimensions:]; !slices.Equal(t.Shape, want) {
 			return nil, fmt.Errorf("tensor %s has shape %v: want %v for this model", fileerr.Quote(t.Name), t.Shape, want)
 		}
 	}
 	x.Tensor = tensor.Tensor{Name: e.InFolder(".weight"), Type: t.Type,
-		Shape: []int{e.Experts, e.Cols, e.Rows * len(x.halves)}}
+		Shape: []int{e.Experts, e.Cols, e.Rows * len(x.halves)}[3-dimensions:]}
 	return x, nil
 }
 
@@ -37,7 +41,7 @@ func (x *transposed) write(s *stream, w io.Writer) error {
 	cols := x.part.Cols
 	n := len(x.halves)
 	half, all := make([]float32, rows*cols), make([]float32, rows*cols*n)
-	for expert := range x.part.Experts {
+	for expert := range max(x.part.Experts, 1) {
 		for k, t := range x.halves {
 			if err := t.DequantizeRows(half, expert*rows, (expert+1)*rows); err != nil {
 				return err

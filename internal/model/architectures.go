@@ -129,7 +129,7 @@ func init() { // not an initialiser, since some look themselves up
 		&deci, &graniteHybrid, &graniteHybridMoE, &granite4, &jamba, &jambaMoE, &nemotronH, &nemotronHMoE, &falconH1,
 		&granitemoe, &olmo, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &phimoe,
 		&gemma, &gemma2, &gemma3, &gemma3n, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
-		&gptneox, &glm4, &chatglm, &glm4moe, &seedOSS, &exaone, &exaone4, &internlm2, &internlm3, &hunyuan,
+		&gpt2, &gptneox, &glm4, &chatglm, &glm4moe, &seedOSS, &exaone, &exaone4, &internlm2, &internlm3, &hunyuan,
 		&ernie45, &ernie45moe, &bailing, &bailing2, &afmoe,
 		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker, &dots1, &exaoneMoE, &hyV3, &maincoder, &pangu,
 		&llama4, &step35, &commandR, &cohere2, &cohere2moe, &arcee, &jais2, &mimo2, &starcoder2, &phi2, &nemotron,

@@ -317,6 +317,13 @@ var unusual = map[string]expectations{
 		window: true, tensors: topTensors, own: "model.norm.bias",
 		foreign: "rms_norm_eps layer_norm_eps " + rotaryFields + "use_sliding_window",
 	},
+	"gpt2": {
+		inertKeys:  "attention.layer_norm_rms_epsilon use_parallel_residual" + unrotated,
+		obeyedKeys: "context_length", structural: "context_length", // which is that of position_embd
+		tensors: "output.weight output.bias",
+		foreign: "rms_norm_eps layer_norm_eps hidden_size num_hidden_layers num_attention_heads num_key_value_heads head_dim " +
+			"intermediate_size max_position_embeddings hidden_act " + rotaryFields,
+	},
 	"phi2": {
 		inertKeys: "attention.layer_norm_rms_epsilon use_parallel_residual", queryBias: "-",
 		tensors: "rope_freqs.weight", own: "lm_head.bias", foreign: "rms_norm_eps " + rotaryFields,

@@ -270,12 +270,14 @@ func same(got []float32, err error, want []float32) bool { return err == nil && 
 func oneHalved(s synth.Shape) bool { return s.Config().Bare != nil && s.Config().LayerFFN == nil }
 
 // still reports whether a shape's layers do not rotate positions in.
-func still(s synth.Shape) bool { return oneHalved(s) || s.Arch == "kimi-linear" || s.Arch == "jamba" }
+func still(s synth.Shape) bool {
+	return oneHalved(s) || slices.Contains([]string{"kimi-linear", "jamba", "gpt2"}, s.Arch)
+}
 
 // commonShapes returns the small shapes whose folders have the fields that most folders have.
 func commonShapes() []synth.Shape {
-	others := []string{"gemma4", "jamba", "kimi-linear", "laguna", "llama4", "mellum", "mimo2", "mistral4", "phimoe",
-		"step35"}
+	others := []string{"gemma4", "gpt2", "jamba", "kimi-linear", "laguna", "llama4", "mellum", "mimo2", "mistral4",
+		"phimoe", "step35"}
 	return slices.DeleteFunc(synth.Small(), func(s synth.Shape) bool {
 		return slices.Contains(others, s.Arch) || oneHalved(s)
 	})

@@ -123,6 +123,9 @@ func (p *Part) transposed(f *safetensors.File, name string) (tensor.Tensor, erro
 		return t, err
 	}
 	x := tensor.Tensor{Name: name, Type: t.Type, Shape: []int{p.Experts, p.Rows, p.Cols}}
+	if p.Experts == 0 {
+		x.Shape = x.Shape[1:]
+	}
 	size := t.RowBytes()
 	row := x.RowBytes()
 	step, half := p.halves(), max(p.Half-1, 0)

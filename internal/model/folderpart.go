@@ -59,6 +59,10 @@ func (p *Part) FromFolder(f *safetensors.File, ending string) (t tensor.Tensor, 
 		t, err = p.unmix(t)
 	case p.Half != 0:
 		t, err = p.half(t)
+	case p.Turned && ending == ".weight":
+		if err = wantShape(t, p.Cols, p.Rows); err == nil {
+			t, err = p.transposed(f, names[0])
+		}
 	case p.Conv && len(t.Shape) == 3 && t.Shape[1] == 1:
 		t.Shape = []int{t.Shape[0], t.Shape[2]}
 	case p.Row && len(t.Shape) == 2 && t.Shape[0] == 1:

@@ -239,6 +239,15 @@ type hfConfig struct {
 	RouterJitter float64 `json:"router_jitter_noise"`
 	HeadBias     bool    `json:"lm_head_bias"`
 
+	// Of GPT-2.
+	OldWidth       int    `json:"n_embd"`
+	OldLayers      int    `json:"n_layer"`
+	OldHeads       int    `json:"n_head"`
+	OldPositions   int    `json:"n_positions"`
+	OldInner       evenly `json:"n_inner"`
+	ScaleAttention bool   `json:"scale_attn_weights"`
+	ScaleByLayer   bool   `json:"scale_attn_by_inverse_layer_idx"`
+
 	// Of Cohere 2 with experts.
 	SelectionFn   string `json:"expert_selection_fn"`
 	Combination   string `json:"shared_expert_combination_strategy"`
@@ -499,6 +508,9 @@ var kindNames = map[reflect.Kind]string{reflect.Int: "an integer", reflect.Int32
 func (h *hfConfig) config() (Config, error) {
 	h.Layers = cmp.Or(h.Layers, h.NumLayers, max(len(h.Pattern), len(h.BlockTypes))) // EXAONE 3's, Nemotron-H's
 	a := h.arch()
+	if a.obeys("n_embd") {
+		h.readOld()
+	}
 	if a.obeys("model_max_length") {
 		h.MaxPositions = cmp.Or(h.MaxPositions, h.MaxLength)
 	}

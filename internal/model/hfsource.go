@@ -51,6 +51,9 @@ func OpenFolder(dir string) (Config, *safetensors.File, error) {
 	}
 	if err == nil {
 		_, bare := f.Tensor("embed_tokens.weight")
+		if !bare {
+			_, bare = f.Tensor("wte.weight")
+		}
 		if fields.nested || bare {
 			f.Rename(textName)
 			_, own := f.Tensor("lm_head.weight")
@@ -157,6 +160,7 @@ func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
 // belongs to a vision or audio tower.
 func Follows(name string) bool {
 	return OfTower(name) || strings.HasSuffix(name, ".rotary_emb.inv_freq") ||
+		strings.HasSuffix(name, ".attn.bias") || strings.HasSuffix(name, ".attn.masked_bias") ||
 		strings.HasSuffix(name, ".attention.bias") || strings.HasSuffix(name, ".attention.masked_bias")
 }
 

@@ -110,6 +110,9 @@ func load(src source, o Options) (*Model, error) {
 		return nil, fmt.Errorf("options: context %d, threads %d: want no negative numbers", o.Context, o.Threads)
 	}
 	o.Context = cmp.Or(o.Context, c.Context)
+	if c.arch().has("position_embd") && o.Context > c.Context {
+		return nil, fmt.Errorf("options: context %d: the model has %d positions", o.Context, c.Context)
+	}
 	longest := o.Context
 	if o.Workers != nil {
 		longest = min(longest, o.Workers.limit)

@@ -25,6 +25,8 @@ type Network struct {
 	Norm   nn.Norm // before the head
 	Head   nn.Linear
 
+	Positions nn.Table // a vector for each position, added to the token's; nil: none
+
 	PerLayer *nn.PerLayerTable // each token's input to each layer; nil: none
 	Streams  *nn.Streams       // of blocks with AltUp; nil: none
 
@@ -53,6 +55,9 @@ func NewNetwork(c Config, w Weights) (*Network, error) {
 	n.Head.Cap = float32(c.LogitCap)
 	if s := unless1(c.EmbedScale); s != 0 {
 		n.Embed = &scaledTable{n.Embed, s}
+	}
+	if b.arch.has("position_embd") {
+		n.Positions = b.table("position_embd.weight", c.Context, c.Hidden)
 	}
 	n.Norm = b.weightless()
 	if !b.arch.weightless {
@@ -119,6 +124,9 @@ func (n *Network) RunLayers(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, 
 	m.Fit(n.Blocks)
 	e.Hold()
 	e.Embed(n.Embed, tokens, x)
+	if n.Positions != nil {
+		e.AddPositions(n.Positions, n.Config.Context, f, x, m)
+	}
 	if n.PerLayer != nil {
 		e.PerLayerInputs(n.PerLayer, tokens, x, m)
 	}

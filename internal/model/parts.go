@@ -27,6 +27,7 @@ type part struct {
 	whole   bool   // GGUF's name has no ending
 	conv    bool   // of a convolution: folders have a dimension of 1 between rows and columns
 	row     bool   // folders have the vector as a matrix of one row
+	turned  bool   // folders have the matrix with inputs as rows
 	flat    bool   // folders have its numbers as a vector
 	plain   bool   // of a norm: not stored less 1, as others are
 	decay   bool   // folders have the logarithm of the negated number
@@ -118,6 +119,7 @@ type Part struct {
 	Row    bool   // folders have the vector as a matrix of one row
 	Short  bool   // folders may lack the last rows, which are 0 then
 	Flat   bool   // folders have its numbers as a vector
+	Turned bool   // folders have the matrix with inputs as rows
 	Decay  bool   // folders have the logarithm of the negated number
 	Dims   []int  // the shape that the tensor has in both formats; nil: the usual one
 
@@ -174,7 +176,7 @@ func (c *Config) hasPart(p part, layer int) bool { return p.when == nil || p.whe
 func (c *Config) part(a *architecture, p part, layer int, prefix, folder string) Part {
 	x := Part{Name: prefix + p.name, Folder: folder + p.folder, Rows: c.size(p.out, layer), Cols: c.size(p.in, layer),
 		Half: p.half, Param: p.param, Ending: p.weightEnding(), Bare: p.bare, Conv: p.conv, Row: p.row, Flat: p.flat,
-		Decay: p.decay, Short: p.short, Sides: p.sides, Optional: c.Spare(prefix + p.name + ".")}
+		Turned: p.turned, Decay: p.decay, Short: p.short, Sides: p.sides, Optional: c.Spare(prefix + p.name + ".")}
 	if p.apart != "" {
 		x.Apart = folder + p.apart
 	}

@@ -59,6 +59,11 @@ func textName(name string) string {
 			return "model." + name
 		}
 	}
+	for _, bare := range []string{"h.", "wte.", "wpe.", "ln_f."} { // of GPT-2
+		if strings.HasPrefix(name, bare) {
+			return "transformer." + name
+		}
+	}
 	for _, start := range []string{"model.language_model.", "language_model.model."} {
 		if rest, ok := strings.CutPrefix(name, start); ok {
 			return "model." + rest

@@ -68,6 +68,8 @@ type BlockBuffers struct {
 	narrow, narrowSum                     Buffer // between Experts.Narrow and Widen
 	routing                               routing
 
+	positions []int32 // of the rows (AddPositions)
+
 	perLayer, perLayerGate Buffer
 	PerLayer               Mat // each layer's table entries for the rows (PerLayerInputs)
 

@@ -16,6 +16,18 @@ func (e *Exec) Embed(t Table, tokens []int32, dst Mat) {
 	e.OwnRows(len(tokens), rowCost*dst.Cols, j)
 }
 
+// AddPositions adds the table's row of each row's position to the rows of x. The last of the table's rows stands for
+// all later positions, which only nodes of a tree can have: no text is that long.
+func (e *Exec) AddPositions(t Table, rows int, f *Forest, x Mat, m *BlockBuffers) {
+	m.positions = grow(m.positions, len(f.rows))
+	for i := range f.rows {
+		m.positions[i] = int32(min(f.rows[i].position, rows-1))
+	}
+	y := e.Mat(&m.perLayer, x.Rows, x.Cols)
+	e.Embed(t, m.positions, y)
+	e.Add(x, y)
+}
+
 // rowCost is the cost of an element of a table's row relative to that of a copied element.
 const rowCost = 4
 

@@ -1,5 +1,11 @@
 package synth
 
+import (
+	"slices"
+
+	"github.com/grovellm/grove/internal/model"
+)
+
 var gptneox = family{
 	arch: "gptneox",
 	named: []Shape{
@@ -20,4 +26,20 @@ var gptneox = family{
 		d.rotatePart()
 		d.scalePositions()
 	},
+}
+
+var gpt2 = family{
+	arch: "gpt2",
+	named: []Shape{{Name: "tiny-gpt2", Hidden: 192, KVHeads: 6, FFN: 768, Tied: true, Tokens: GPT2,
+		Tune: stillness}},
+	small: []Shape{{KVHeads: 2, Tied: true, Tune: stillness}},
+	random: func(d *drawing) {
+		d.s.KVHeads = d.s.Heads
+		d.tune(stillness)
+	},
+}
+
+// stillness turns rotation off in all layers.
+func stillness(c *model.Config) {
+	c.NoRope = slices.Repeat([]bool{true}, c.Layers)
 }

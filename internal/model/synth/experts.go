@@ -23,6 +23,11 @@ func folderPlan(plan []planned) (list []planned) {
 			}
 		case t.half == 1 && t.split > 0:
 			list = append(list, ofHeads(t, other(plan, t)))
+		case t.turned && t.matrix:
+			x := *t
+			x.rows, x.cols = t.cols, t.rows
+			x.cell = func(r, c int) (*planned, int, int) { return t, c, r }
+			list = append(list, x)
 		case t.half > 1: // listed with the first half
 		case t.param && t.experts > 0:
 			list = append(list, parameter(t, other(plan, t)))

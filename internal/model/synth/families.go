@@ -20,10 +20,11 @@ func init() {
 	families = []*family{
 		&llama, &mistral3, &mistral4, &nanbeige, &qwen2, &qwen3, &qwen2MoE, &qwen3MoE, &mellum, &olmoe,
 		&smollm3, &deci, &granite, &graniteMoE, &graniteHybrid, &jamba, &falconH1, &nemotronH, &nemotronHMoE, &olmo, &olmo2,
-		&gptOSS, &phi3, &phimoe, &gemma, &gemma2, &gemma3, &gemma3n, &gemma4, &stablelm, &gptneox, &glm4, &chatglm, &glm4MoE,
-		&seedOSS, &hunyuan, &ernie45, &ernie45MoE, &bailing, &bailing2, &afmoe, &minimaxM2, &hunyuanMoE, &laguna,
-		&smallthinker, &dots1, &exaoneMoE, &hyV3, &maincoder, &pangu, &llama4, &arcee, &jais2, &mimo2, &step35,
-		&starcoder2, &phi2, &nemotron, &commandR, &cohere2, &cohere2MoE, &exaone, &exaone4, &internlm2, &deepseek,
+		&gptOSS, &phi3, &phimoe, &gemma, &gemma2, &gemma3, &gemma3n, &gemma4, &stablelm, &gpt2, &gptneox,
+		&glm4, &chatglm, &glm4MoE, &seedOSS, &hunyuan, &ernie45, &ernie45MoE, &bailing, &bailing2, &afmoe,
+		&minimaxM2, &hunyuanMoE, &laguna, &smallthinker, &dots1, &exaoneMoE, &hyV3, &maincoder, &pangu,
+		&llama4, &arcee, &jais2, &mimo2, &step35, &starcoder2, &phi2, &nemotron,
+		&commandR, &cohere2, &cohere2MoE, &exaone, &exaone4, &internlm2, &deepseek,
 		&deepseek2, &kimiLinear, &minicpm, &minicpm3, &apertus, &bitnet, &bitnetSiLU, &lfm2, &lfm2MoE, &qwen35,
 		&qwen35MoE, &qwen3next,
 	}

@@ -26,7 +26,7 @@ type planned struct {
 	experts, half int   // as model.Part has them
 	split         int   // the same
 	param, conv   bool  // the same
-	sides         bool  // the same
+	sides, turned bool  // the same
 	flat, row     bool  // the same
 	dims          []int // the same
 	decay         bool  // the same; the numbers drawn are those of GGUF files
@@ -101,6 +101,7 @@ func (s Shape) plan() []planned {
 		"attn_output": block / mix / math.Sqrt(float64(q)),
 		"ffn_gate":    inv, "ffn_up": inv, "ffn_down": block / down / math.Sqrt(float64(s.FFN)),
 	}
+	std["position_embd"] = embed * inv
 	std["ffn_gate_inp"] = 2 * inv
 	std["ffn_gate_up_exps"] = inv
 	std["per_layer_token_embd"] = inv
@@ -174,6 +175,7 @@ func (s Shape) plan() []planned {
 		t.split = p.Split
 		t.param = p.Param
 		t.sides = p.Sides
+		t.turned = p.Turned
 		t.conv = p.Conv
 		t.flat = p.Flat
 		t.row = p.Row

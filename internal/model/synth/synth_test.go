@@ -176,6 +176,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-chatglm":                "6adc4354c8fc434d",
 		"tiny-cohere2moe":             "2b256f38668b36d2",
 		"tiny-cohere2moe-plain":       "8b91d2348c0f1cf9",
+		"tiny-gpt2":                   "1b4d2645db2cb7ac",
 		"tiny-deci":                   "d4a7e40692b14e28",
 		"tiny-phimoe":                 "696fa66b360ecb5b",
 		"tiny-gemma":                  "f845e33c5c8bf0cb",
@@ -336,7 +337,8 @@ func folderTensor(t *testing.T, f *safetensors.File, p planned) tensor.Tensor {
 	if p.mixed != nil { // for each key head: queries, keys, values, gates
 		return unmixed(get(t, f, p.hf), p, []int{32, 32, 96, 96}, []int{1, 1, 1, 2})
 	}
-	if p.experts == 0 && p.half == 0 {
+	turned := p.turned && p.matrix
+	if p.experts == 0 && p.half == 0 && !turned {
 		return get(t, f, p.hf)
 	}
 	all := tensor.Tensor{Shape: p.shape()}
@@ -364,7 +366,7 @@ func folderTensor(t *testing.T, f *safetensors.File, p planned) tensor.Tensor {
 			}
 			continue
 		}
-		if p.param { // inputs × outputs, alternating between gate and up, or first those of gate
+		if p.param || turned { // inputs × outputs, alternating between gate and up, or first those of gate
 			n, first := 1+min(p.half, 1), max(p.half-1, 0)
 			outputs, size := p.rows/p.experts*n, len(x)/p.cols/(p.rows/p.experts*n)
 			if p.sides {
