@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/internal/lab/grammars"
+	_ "github.com/grovellm/grove/internal/testing/testfile" // collects garbage less often
 	"pgregory.net/rapid"
 )
 

@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/num"
 	"github.com/grovellm/grove/internal/testing/cases"
+	_ "github.com/grovellm/grove/internal/testing/testfile" // collects garbage less often
 )
 
 // rowModel models the content of a cache: one number per committed row.

@@ -1,16 +1,23 @@
-// Package testfile keeps tests from waiting for files. A test package that imports it syncs none of the
-// files that it writes: they survive a killed process, and need not survive a crash of the machine.
+// Package testfile keeps tests from waiting for files and for the garbage collector. A test package that imports it
+// syncs none of the files that it writes: they survive a killed process, and need not survive a crash of the machine.
+// It collects garbage when memory is five times what lives, not twice: most tests keep a few megabytes of it.
 package testfile
 
 import (
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"time"
 
 	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
-func init() { atomicfile.SkipSync() }
+func init() {
+	atomicfile.SkipSync()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+}
 
 // Test is a test of the packages testing and rapid.
 type Test interface {
