@@ -10,6 +10,11 @@ import (
 
 // Write writes the shape's model for a seed as a GGUF file, completely or not at all.
 func Write(ctx context.Context, path string, s Shape, o Options) error {
+	return writeWith(ctx, s, o, func(w *gguf.Writer) error { return w.WriteFile(path) })
+}
+
+// writeWith has a function write the GGUF file of the shape's model for a seed.
+func writeWith(ctx context.Context, s Shape, o Options, write func(w *gguf.Writer) error) error {
 	if err := s.check(o.Type); err != nil {
 		return err
 	}
@@ -25,7 +30,7 @@ func Write(ctx context.Context, path string, s Shape, o Options) error {
 		t := &ts[i]
 		w.Add(t.gguf, t.encoding(o.Type), t.shape(), func(out io.Writer) error { return m.write(t, out) })
 	}
-	return w.WriteFile(path)
+	return write(w)
 }
 
 func (s Shape) setMeta(w *gguf.Writer, typ tensor.Type) {

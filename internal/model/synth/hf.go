@@ -35,17 +35,11 @@ func WriteHF(ctx context.Context, dir string, s Shape, o Options) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	for _, f := range []struct {
-		name string
-		v    any
-	}{
-		{"config.json", config},
-		{"tokenizer.json", v.tokenizerJSON(s.Tokens)},
-		{"tokenizer_config.json", v.tokenizerConfig(s.Tokens)},
-	} {
-		if err := atomicfile.WriteJSON(filepath.Join(dir, f.name), f.v); err != nil {
-			return err
-		}
+	if err := atomicfile.WriteJSON(filepath.Join(dir, "config.json"), config); err != nil {
+		return err
+	}
+	if err := v.writeFiles(dir, s.Tokens); err != nil {
+		return err
 	}
 
 	var ts []planned

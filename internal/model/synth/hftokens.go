@@ -2,13 +2,23 @@ package synth
 
 import (
 	"cmp"
+	"errors"
+	"path/filepath"
 	"slices"
+
+	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
 // The regular expressions of tokenizer.json by which each family splits text before merging.
 var splits = map[Tokens]string{
 	Qwen2:  `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
 	Llama3: `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+}
+
+// writeFiles writes tokenizer.json and tokenizer_config.json to a folder.
+func (v *vocab) writeFiles(dir string, kind Tokens) error {
+	err := atomicfile.WriteJSON(filepath.Join(dir, "tokenizer.json"), v.tokenizerJSON(kind))
+	return errors.Join(err, atomicfile.WriteJSON(filepath.Join(dir, "tokenizer_config.json"), v.tokenizerConfig(kind)))
 }
 
 // tokenizerJSON returns tokenizer.json, for the same tokenizer that the GGUF file's metadata describes.

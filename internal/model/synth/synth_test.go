@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -34,42 +35,34 @@ var tiny = sync.OnceValue(func() (list []Shape) {
 	return list
 })
 
-// exactFiles holds the files that exact has written, by name.
-var exactFiles = map[string]*gguf.File{}
+// exactly holds the latest file of exact.
+var exactly bytes.Buffer
 
-// exact returns the F32 file of a named shape for seed 1. It is written once.
+// exact returns the F32 file of a shape for seed 1. The next call overwrites it.
 func exact(t testing.TB, s Shape) *gguf.File {
 	t.Helper()
-	if f := exactFiles[s.Name]; f != nil {
-		return f
-	}
-	path := filepath.Join(t.TempDir(), "m.gguf")
-	if err := Write(context.Background(), path, s, Options{Seed: 1}); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := gguf.Parse(s.Name, data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	exactFiles[s.Name] = f
-	return f
+	return made(t, &exactly, s, Options{Seed: 1})
 }
 
-func write(t testing.TB, s Shape, o Options) *gguf.File {
+// made returns a shape's file, whose content is in the buffer.
+func made(t testing.TB, b *bytes.Buffer, s Shape, o Options) *gguf.File {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "m.gguf")
-	if err := Write(context.Background(), path, s, o); err != nil {
-		t.Fatal(err)
-	}
-	f, err := gguf.Open(path)
+	b.Reset()
+	size, err := o.Type.Size(int(s.Parameters()) &^ 255)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { f.Close() })
+	b.Grow(size + 1<<18) // it need not grow often
+	if err := writeWith(context.Background(), s, o, func(w *gguf.Writer) error {
+		_, err := w.WriteTo(b)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Parse(s.Name, b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
 	return f
 }
 
@@ -269,18 +262,11 @@ func TestNumbersStayTheSame(t *testing.T) {
 
 func TestThreadsDoNotMatter(t *testing.T) {
 	s, _ := Lookup("tiny-qwen2")
-	dir := t.TempDir()
 	sum := func(threads int) [32]byte {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
-		path := filepath.Join(dir, "m.gguf")
-		if err := Write(context.Background(), path, s, Options{Type: tensor.Q8_0, Seed: 3}); err != nil {
-			t.Fatal(err)
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return sha256.Sum256(data)
+		var b bytes.Buffer
+		made(t, &b, s, Options{Type: tensor.Q8_0, Seed: 3})
+		return sha256.Sum256(b.Bytes())
 	}
 	if sum(1) != sum(7) {
 		t.Error("1 and 7 threads write different files")
@@ -290,17 +276,18 @@ func TestThreadsDoNotMatter(t *testing.T) {
 // A seed's F16, BF16 and Q8_0 files are its F32 file rounded, and another seed's numbers are others.
 // Every shape has one of the types, in turn.
 func TestTypesRoundTheSameNumbers(t *testing.T) {
+	var space bytes.Buffer
 	for i, s := range tiny() {
 		exact := exact(t, s)
 		if i == 0 {
-			if x, y := get(t, exact, "token_embd.weight"), get(t, write(t, s, Options{Seed: 6}),
+			if x, y := get(t, exact, "token_embd.weight"), get(t, made(t, &space, s, Options{Seed: 6}),
 				"token_embd.weight"); string(x.Data) == string(y.Data) {
 				t.Errorf("%s: seeds 1 and 6 give the same embedding", s.Name)
 			}
 		}
 		types := writable(s)[1:]
 		typ := types[i%len(types)]
-		f := write(t, s, Options{Type: typ, Seed: 1})
+		f := made(t, &space, s, Options{Type: typ, Seed: 1})
 		for _, info := range f.Tensors {
 			got := get(t, f, info.Name)
 			values, err := get(t, exact, info.Name).Float32s()
@@ -585,7 +572,7 @@ func TestDistribution(t *testing.T) {
 func TestProgressReachesTheEnd(t *testing.T) {
 	s, _ := Lookup("tiny-llama3")
 	var last, total int64
-	f := write(t, s, Options{Type: tensor.BF16, Progress: func(d, n int64) {
+	f := made(t, new(bytes.Buffer), s, Options{Type: tensor.BF16, Progress: func(d, n int64) {
 		if d <= last || total != 0 && n != total || d > n {
 			t.Errorf("progress %d of %d after %d of %d", d, n, last, total)
 		}

@@ -1,12 +1,15 @@
 package synth
 
 import (
-	"context"
+	"bytes"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -29,13 +32,23 @@ func TestTokenizers(t *testing.T) {
 	texts := []string{sentence, "", " ", "  two  spaces\n\n and\ttabs ", "a", "int main() { return 0; }",
 		strings.Repeat("the rest of the street ", 40), "\x00\xff"}
 	for _, s := range tiny() {
-		a, err := tokenizer.FromGGUF(write(t, s, Options{}))
+		w, dir := new(gguf.Writer), t.TempDir()
+		s.setMeta(w, tensor.F32)
+		v, err := buildVocab(s.Tokens, s.Vocab)
+		if err := errors.Join(err, s.setTokenizer(w), v.writeFiles(dir, s.Tokens)); err != nil {
+			t.Fatal(err)
+		}
+		var data bytes.Buffer
+		if _, err := w.WriteTo(&data); err != nil {
+			t.Fatal(err)
+		}
+		f, err := gguf.Parse(s.Name, data.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := tokenizer.FromGGUF(f)
 		if err != nil {
 			t.Fatalf("%s: %v", s.Name, err)
-		}
-		dir := filepath.Join(t.TempDir(), "hf")
-		if err := WriteHF(context.Background(), dir, s, Options{}); err != nil {
-			t.Fatal(err)
 		}
 		b, err := tokenizer.FromJSON(filepath.Join(dir, "tokenizer.json"))
 		if err != nil {
