@@ -13,7 +13,7 @@ import (
 // that waits has pings.
 func TestAnthropic(t *testing.T) {
 	t.Parallel()
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}),
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}),
 		serve.Options{Limits: serve.Limits{Ping: time.Microsecond}})
 	body := map[string]any{"model": "m", "max_tokens": 40, "temperature": 0, "system": "Be brief.",
 		"messages": []any{map[string]any{"role": "user", "content": "func main() {"}},
@@ -43,7 +43,7 @@ func TestAnthropic(t *testing.T) {
 
 // A turn of several parts is read as the messages that it stands for, wherever tool results are among them.
 func TestAnthropicParts(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	count := func(messages []any) any {
 		return s.post("/v1/messages/count_tokens", map[string]any{"max_tokens": 1, "messages": messages})["input_tokens"]
 	}
@@ -70,7 +70,7 @@ func TestAnthropicParts(t *testing.T) {
 
 // Documents of text and search results are text in tags, in the user's turn and in results of tools.
 func TestAnthropicDocuments(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	ask := func(content any) (usage any, warning string) {
 		body := jsonOf(map[string]any{"max_tokens": 1, "seed": 1, "messages": []any{map[string]any{"role": "user",
 			"content": content}}})
@@ -162,7 +162,7 @@ func TestAnthropicCompaction(t *testing.T) {
 
 // Errors have Anthropic's form, and name the field that cannot be honoured.
 func TestAnthropicErrors(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}),
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}),
 		serve.Options{Keys: []string{"k"}})
 	const hello = `{"max_tokens":3,"messages":[{"role":"user","content":"x"}]`
 	for body, want := range map[string]string{

@@ -1,12 +1,16 @@
 package serve_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/serve"
 )
@@ -14,10 +18,49 @@ import (
 // withHeads opens the model in the command, with its heads, for one test only.
 func withHeads(t *testing.T, o grove.Options) *grove.Model {
 	t.Helper()
-	o.Threads = 1
 	o.DraftGGUF = models.Draft()
 	o.HeadGGUF = models.Heads()
-	m, err := grove.OpenGGUF("embedded", models.Target(), o)
+	return open(t, models.Target(), o)
+}
+
+// shallow opens the first layer of the model in the command, for one test only.
+func shallow(t *testing.T, o grove.Options) *grove.Model {
+	t.Helper()
+	data, err := firstLayer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return open(t, data, o)
+}
+
+// firstLayer is a file of the first layer of the model in the command.
+var firstLayer = sync.OnceValues(func() ([]byte, error) {
+	f, err := gguf.Parse("embedded", models.Target())
+	if err != nil {
+		return nil, err
+	}
+	w := new(gguf.Writer)
+	ggufkeys.SetAll(w, f)
+	w.Set("qwen3.block_count", uint32(1))
+	for _, info := range f.Tensors {
+		if strings.HasPrefix(info.Name, "blk.") && !strings.HasPrefix(info.Name, "blk.0.") {
+			continue
+		}
+		x, err := f.Load(info.Name)
+		if err != nil {
+			return nil, err
+		}
+		w.AddTensor(x)
+	}
+	var b bytes.Buffer
+	_, err = w.WriteTo(&b)
+	return b.Bytes(), err
+})
+
+func open(t *testing.T, data []byte, o grove.Options) *grove.Model {
+	t.Helper()
+	o.Threads = 1
+	m, err := grove.OpenGGUF("embedded", data, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 // A conversation begun with a server that runs tools goes on without their calls: a header names them.
 func TestCallsRunElsewhere(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	answer := map[string]string{"/v1/responses": `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}`,
 		"/v1/messages": `{"type":"text","text":"a","citations":[{"type":"web_search_result_location","url":"u"}]}`}
 	for path, items := range map[string][]string{
@@ -69,7 +69,7 @@ func TestCallsRunElsewhere(t *testing.T) {
 
 // A chat completion's choice of tools may have the forms of the other protocols, and a tool's result may be empty.
 func TestChoicesOfOtherProtocols(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	tools := []any{}
 	for _, name := range toolNames {
 		tools = append(tools, map[string]any{"type": "function", "function": map[string]any{"name": name,
@@ -101,7 +101,7 @@ func TestChoicesOfOtherProtocols(t *testing.T) {
 
 // Reasoning may be parts of an earlier answer, as in Mistral's API and LangChain, or a field of its own.
 func TestReasoningInParts(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{% for m in messages %}<{{ m.role }}>{{ m.reasoning_content }}|{{ m.content }}" +
+	s := start(t, shallow(t, grove.Options{ChatTemplate: "{% for m in messages %}<{{ m.role }}>{{ m.reasoning_content }}|{{ m.content }}" +
 		"{% endfor %}"}), serve.Options{})
 	status, _, text := s.send("POST", "/v1/chat/completions",
 		`{"messages":[{"role":"user","content":[{"type":"thinking","thinking":"hm"}]}]}`)

@@ -104,7 +104,7 @@ func TestLlamaCompletion(t *testing.T) {
 
 // n_probs gives the log-probabilities that /v1/completions gives, whole and streamed.
 func TestLlamaProbabilities(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{}), serve.Options{})
 	fields := map[string]any{"prompt": "One, two, three", "temperature": 1, "seed": 3, "max_tokens": 9, "ignore_eos": true}
 	want := at(s.post("/v1/completions", with(fields, "logprobs", 3, "return_token_ids", true)), "choices.0")
 	for _, field := range []string{"n_probs", "logprobs"} {
@@ -192,7 +192,7 @@ func TestNPredict(t *testing.T) {
 // Questions of llama.cpp's and vLLM's clients about a model are answered with its data.
 func TestPropsAndTokenizerInfo(t *testing.T) {
 	template := toolTemplates["hermes"] // in place of the file's
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: template}), serve.Options{})
 	_, _, text := s.send("GET", "/props", "")
 	props := object(t, text)
 	_, _, models := s.send("GET", "/v1/models", "")
@@ -216,7 +216,7 @@ func TestPropsAndTokenizerInfo(t *testing.T) {
 
 // The count of a response's input equals the count in the response.
 func TestInputTokens(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	first := s.post("/v1/responses", map[string]any{"input": "x", "max_output_tokens": 3})
 	for _, fields := range []map[string]any{{"input": "some text"}, {"input": "and", "previous_response_id": first["id"]},
 		{"input": "x", "instructions": "Be brief.", "tools": []any{map[string]any{"type": "function", "name": "f"}}}} {

@@ -21,7 +21,7 @@ var serverTools = []string{"web_search", "web_search_preview", "web_search_20250
 // and the other tools can be called.
 func TestServerTools(t *testing.T) {
 	t.Parallel()
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	for i, kind := range serverTools {
 		for path, c := range map[string]struct{ function, body string }{
 			"/v1/chat/completions": {`{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{},"additionalProperties":false}}}`,
@@ -79,7 +79,7 @@ func (s *server) responseEvents(fields map[string]any) (list []map[string]any) {
 // given; the pieces of a stream are that text.
 func TestToolsOfOtherKinds(t *testing.T) {
 	t.Parallel()
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{{ tools | tojson }} <tool_call> {% for m in messages %}{{ m.role }}: {{ m.content }}" +
+	s := start(t, shallow(t, grove.Options{ChatTemplate: "{{ tools | tojson }} <tool_call> {% for m in messages %}{{ m.role }}: {{ m.content }}" +
 		"{% for c in m.tool_calls %}{{ c.function.name }}({{ c.function.arguments | tojson }}){% endfor %}\n{% endfor %}assistant: "}), serve.Options{})
 	empty := map[string]any{"type": "object", "properties": map[string]any{}, "additionalProperties": false}
 	function := func(name string) map[string]any {
@@ -154,7 +154,7 @@ func TestToolsOfOtherKinds(t *testing.T) {
 // streams and in later requests.
 func TestCustomToolsOfChats(t *testing.T) {
 	t.Parallel()
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	for i, pattern := range []string{`[a-c]{3}"`, `\\[\n\t"]{2}é`, `🙂x`} {
 		fields := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}},
 			"max_tokens": 80, "seed": i,
@@ -189,7 +189,7 @@ func TestCustomToolsOfChats(t *testing.T) {
 // Only one of the allowed tools is called, in both forms of the field.
 func TestAllowedTools(t *testing.T) {
 	t.Parallel()
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	schema := json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
 	var flat, wrapped []any
 	for i := range 4 {

@@ -35,7 +35,7 @@ func (s *server) lines(path string, fields map[string]any) (list []map[string]an
 // token.
 func TestOllamaGenerate(t *testing.T) {
 	t.Parallel()
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	options := map[string]any{"temperature": 0, "num_predict": 30, "ignore_eos": true}
 	of := func(lines []map[string]any) (text string, tokens int) {
 		for _, l := range lines {
@@ -105,7 +105,7 @@ func TestOllamaGenerate(t *testing.T) {
 
 // Clients get the data about the model that they ask for.
 func TestOllamaModels(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"] + "{# </think> #}"}),
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"] + "{# </think> #}"}),
 		serve.Options{})
 	get := func(path string) map[string]any {
 		status, _, text := s.send("GET", path, "")
@@ -187,7 +187,7 @@ func jsonOf(v any) string {
 
 // Errors have Ollama's form, and name the field that cannot be honoured.
 func TestOllamaErrors(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	const hello = `{"messages":[{"role":"user","content":"x"}]`
 	for request, want := range map[string]string{
 		"chat {":                             "400 the body: ",

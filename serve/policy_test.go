@@ -90,7 +90,7 @@ func TestUnknownFieldsOfMessages(t *testing.T) {
 // The prompt of tools and of an earlier call is the same however a request orders their fields, and
 // in every protocol.
 func TestOneFormOfTools(t *testing.T) {
-	m := withHeads(t, grove.Options{ChatTemplate: "<tool_call>{{ tools | tojson }}{% for m in messages %}{{ m.role }}{{ m.content }}" +
+	m := shallow(t, grove.Options{ChatTemplate: "<tool_call>{{ tools | tojson }}{% for m in messages %}{{ m.role }}{{ m.content }}" +
 		"{% for c in m.tool_calls %}{{ c | tojson }}{% endfor %}{% endfor %}"})
 	s := start(t, m, serve.Options{})
 	const parameters = `{"type":"object","properties":{"b":{},"a":{}}}`

@@ -21,7 +21,7 @@ const turnsTemplate = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim 
 // so, and if a request says so: the prompt ends where this answer ends. Otherwise the turn is
 // closed and a new one begins.
 func TestPrefill(t *testing.T) {
-	m := withHeads(t, grove.Options{ChatTemplate: turnsTemplate})
+	m := shallow(t, grove.Options{ChatTemplate: turnsTemplate})
 	s := start(t, m, serve.Options{})
 	cases.Check(t, 8, func(rt *rapid.T) {
 		question, begun := rapid.StringMatching(`[a-z]{1,8}`).Draw(rt, "question"), rapid.StringMatching(
@@ -79,7 +79,7 @@ func TestPrefill(t *testing.T) {
 
 // The beginning of a continued answer decides whether reasoning is under way.
 func TestPrefillReasoning(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: turnsTemplate + "{# </think> #}"}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: turnsTemplate + "{# </think> #}"}), serve.Options{})
 	for begun, want := range map[string]string{"<think>\nLet me": "thinking", "<think>a</think>b": "text", "So": "text"} {
 		a := s.post("/v1/messages", map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"},
 			map[string]any{"role": "assistant", "content": begun}}, "temperature": 0, "max_tokens": 5})

@@ -40,9 +40,9 @@ const dialectReasoning = dialectTemplate + "{% if enable_thinking is defined and
 
 // A question has the same answer in all protocols, whole and streamed.
 func TestDialects(t *testing.T) {
-	plain := start(t, withHeads(t, grove.Options{ChatTemplate: dialectTemplate}), serve.Options{})
-	reasoning := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
-	generic := start(t, withHeads(t, grove.Options{ChatTemplate: calltest.Plain["chatml"]}), serve.Options{})
+	plain := start(t, shallow(t, grove.Options{ChatTemplate: dialectTemplate}), serve.Options{})
+	reasoning := start(t, shallow(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
+	generic := start(t, shallow(t, grove.Options{ChatTemplate: calltest.Plain["chatml"]}), serve.Options{})
 	cases.Check(t, 20, func(rt *rapid.T) {
 		q := &question{max: rapid.IntRange(1, 60).Draw(rt, "max"), seed: rapid.IntRange(0, 1000).Draw(rt, "seed"),
 			temperature: rapid.SampledFrom([]float64{0, 1}).Draw(rt, "temperature")}
@@ -96,7 +96,7 @@ func TestDialects(t *testing.T) {
 
 // Errors name the wrong field as the client named it, in the form of its protocol.
 func TestDialectErrors(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	for field, q := range map[string]*question{
 		"stop":                               {stops: []string{""}},
 		"temperature":                        {temperature: -1},
@@ -121,7 +121,7 @@ func TestDialectErrors(t *testing.T) {
 // Whatever replaces a value of a request, the response is an answer, or a client
 // error in the protocol's form.
 func TestMutatedRequests(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
 	q := &question{turns: []turn{{"system", "Be brief."}, {"user", "x"}, {"call", "47"}, {"result", "done"},
 		{"assistant", "Good."}, {"user", "y"}},
 		tools: true, choice: "first", stops: []string{"e"}, max: 3, budget: 2}

@@ -10,7 +10,7 @@ import (
 
 // Fields that a response cannot honour are refused by name.
 func TestResponseErrors(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	const hello = `{"input":"x"`
 	for body, param := range map[string]string{
 		hello + `,"previous_response_id":"resp_1"}`:            "previous_response_id",
@@ -84,7 +84,7 @@ func TestReasoningTokens(t *testing.T) {
 
 // A level of reasoning reaches the chat template from every protocol that has one, and none ends reasoning at once.
 func TestReasoningEffort(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{{ reasoning_effort }}{% if enable_thinking is false %}off{% endif %}" +
+	s := start(t, shallow(t, grove.Options{ChatTemplate: "{{ reasoning_effort }}{% if enable_thinking is false %}off{% endif %}" +
 		"{% if enable_thinking is defined and (enable_thinking != thinking or thinking != reasoning) %}{{ raise_exception('thinking') }}{% endif %}" +
 		"{% if enable_thinking is defined and thinking_mode != ('enabled' if thinking else 'disabled') %}{{ raise_exception('mode') }}{% endif %}" +
 		"{% for m in messages %}{{ m.content }}{% endfor %} </think> <think>"}), serve.Options{})

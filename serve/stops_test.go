@@ -12,7 +12,7 @@ import (
 
 // A token of stop_token_ids ends the text like the model's own: the text ends before it, whether it is drafted or not.
 func TestStopTokens(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: turnsTemplate}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: turnsTemplate}), serve.Options{})
 	body := map[string]any{"prompt": "One, two, three", "max_tokens": 24, "temperature": 1, "seed": 5,
 		"return_token_ids": true, "ignore_eos": true}
 	choice := at(s.post("/v1/completions", body), "choices.0")
@@ -38,7 +38,7 @@ func TestStopTokens(t *testing.T) {
 
 // stop_reason is the stop string or the token of stop_token_ids that ended a text, and null otherwise, streamed or not.
 func TestStopReason(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: turnsTemplate}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: turnsTemplate}), serve.Options{})
 	for path, body := range map[string]map[string]any{"/v1/completions": {"prompt": "One, two, three"},
 		"/v1/chat/completions": {"messages": []any{map[string]any{"role": "user", "content": "One, two, three"}}}} {
 		body = with(body, "max_tokens", 12, "seed", 5, "ignore_eos", true, "return_token_ids", true)
@@ -64,7 +64,7 @@ func TestStopReason(t *testing.T) {
 
 // Before min_tokens neither a token of stop_token_ids nor a stop string ends the text, with any drafter.
 func TestMinTokens(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{}), serve.Options{})
 	body := map[string]any{"prompt": "One, two, three", "max_tokens": 30, "temperature": 1, "seed": 5,
 		"return_token_ids": true, "ignore_eos": true}
 	endless := at(s.post("/v1/completions", body), "choices.0")
@@ -103,7 +103,7 @@ func TestMinTokens(t *testing.T) {
 
 // With min_tokens, the model's own end comes no earlier, however probable.
 func TestMinTokensAndTheEnd(t *testing.T) {
-	m := withHeads(t, grove.Options{})
+	m := shallow(t, grove.Options{})
 	s := start(t, m, serve.Options{})
 	end := fmt.Sprint(m.Tokenizer().EOS())
 	body := map[string]any{"prompt": "One, two, three.", "temperature": 1, "return_token_ids": true,

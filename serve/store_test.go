@@ -13,7 +13,7 @@ import (
 
 // withTurns serves a template that prints all of a conversation.
 func withTurns(t *testing.T, o serve.Options) *server {
-	return start(t, withHeads(t, grove.Options{ChatTemplate: "{% if tools %}<tool_call>{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}:{{ m.reasoning_content }}:{{ m.content }}" +
+	return start(t, shallow(t, grove.Options{ChatTemplate: "{% if tools %}<tool_call>{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}:{{ m.reasoning_content }}:{{ m.content }}" +
 		"{% for c in m.tool_calls %}|{{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}]{% endfor %}[assistant:"}), o)
 }
 
@@ -206,7 +206,7 @@ func TestTruncation(t *testing.T) {
 // Reasoning that is asked for as a summary is one, in items and in events, and goes back once.
 func TestReasoningSummary(t *testing.T) {
 	t.Parallel()
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
 	for _, summary := range []any{nil, "auto", "detailed"} {
 		body := map[string]any{"input": "x", "max_output_tokens": 60, "reasoning_budget": 8, "temperature": 0,
 			"reasoning": map[string]any{"effort": "low", "summary": summary}}

@@ -30,7 +30,7 @@ var systemTemplates = map[string]string{
 func TestSystemMessages(t *testing.T) {
 	t.Parallel()
 	for name, template := range systemTemplates {
-		s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
+		s := start(t, shallow(t, grove.Options{ChatTemplate: template}), serve.Options{})
 		for _, shape := range []string{"u", "su", "ssu", "us", "sus", "suas", "usau", "sssuasu", "dsu", "dduadu", "s",
 			"uu", "suuau", "susu", "uuasu", "uaau", "suaaau"} {
 			var messages []any
@@ -56,7 +56,7 @@ func TestSystemMessages(t *testing.T) {
 
 // The system text reaches the template from every protocol, wherever clients put it.
 func TestSystemOfProtocols(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: systemTemplates["head"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: systemTemplates["head"]}), serve.Options{})
 	for _, c := range []struct{ path, body string }{
 		{"/v1/messages", `{"max_tokens":2,"system":[{"type":"text","text":"A"},{"type":"text","text":"B"}],"messages":[{"role":"user","content":"C"},{"role":"system","content":"D"}]}`},
 		{"/v1/responses", `{"max_output_tokens":2,"instructions":"A","input":[{"role":"developer","content":"B"},{"role":"developer","content":"D"},{"role":"user","content":"C"}]}`},
@@ -73,7 +73,7 @@ func TestSystemOfProtocols(t *testing.T) {
 // and nothing else is removed.
 func TestCutLines(t *testing.T) {
 	o := serve.Options{CutLines: []*regexp.Regexp{regexp.MustCompile(`^x-anthropic-billing-header:`)}}
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: turns}), o)
+	s := start(t, shallow(t, grove.Options{ChatTemplate: turns}), o)
 	prompt := func(session string) any {
 		return s.post("/v1/messages/count_tokens", map[string]any{
 			"system": []any{map[string]any{"type": "text", "text": "x-anthropic-billing-header: v=" + session},
@@ -95,7 +95,7 @@ func TestCutLines(t *testing.T) {
 
 // A result that is an error says so in the prompt, once.
 func TestErrorResults(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: turns}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: turns}), serve.Options{})
 	count := func(content any, failed bool) any {
 		return s.post("/v1/messages/count_tokens", map[string]any{"messages": []any{map[string]any{"role": "user",
 			"content": []any{map[string]any{"type": "tool_result", "tool_use_id": "1", "content": content,
@@ -116,7 +116,7 @@ func TestTextBehindResult(t *testing.T) {
 		"{% if (m.role == 'user') != (ns.n % 2 == 0) %}{{ raise_exception('turns') }}{% endif %}{% set ns.n = ns.n + 1 %}{% endif %}{% endfor %}"
 	for template, want := range map[string]string{template: "<|tool|>done\n\nAnd this.",
 		"": "<|tool|>done<|im_end|>\n<|user|>And this."} {
-		s := start(t, withHeads(t, grove.Options{ChatTemplate: template + toolTemplates["mistral-args"]}), serve.Options{})
+		s := start(t, shallow(t, grove.Options{ChatTemplate: template + toolTemplates["mistral-args"]}), serve.Options{})
 		for path, body := range map[string]string{
 			"/v1/chat/completions": `{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"done"},{"role":"user","content":"And this."}],"max_tokens":2}`,
 			"/v1/messages":         `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"done"},{"type":"text","text":"And this."}]}],"max_tokens":2}`,
@@ -140,7 +140,7 @@ func TestTextBehindResult(t *testing.T) {
 func TestEmptyAnswers(t *testing.T) {
 	const refuses = "{% for m in messages %}{% if m.role == 'assistant' and not m.content %}{{ raise_exception('empty') }}{% endif %}{% endfor %}"
 	for before, want := range map[string]string{refuses: "<|user|>x\n\ny", "": "<|assistant|><|im_end|>\n<|user|>y"} {
-		s := start(t, withHeads(t, grove.Options{ChatTemplate: before + toolTemplates["hermes"]}), serve.Options{})
+		s := start(t, shallow(t, grove.Options{ChatTemplate: before + toolTemplates["hermes"]}), serve.Options{})
 		tokens := s.post("/tokenize", object(t, `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":""},
 			{"role":"user","content":"y"}]}`))["tokens"]
 		prompt := s.post("/detokenize", map[string]any{"tokens": tokens})["content"].(string)
@@ -154,7 +154,7 @@ func TestEmptyAnswers(t *testing.T) {
 func TestSystemBehindResult(t *testing.T) {
 	template := strings.NewReplacer("{{ m.content or '' }}", "{% if m.role == 'user' and loop.last and messages[0].role == 'system' %}"+
 		"{{ messages[0].content }};{% endif %}{{ m.content or '' if m.role != 'system' }}").Replace(toolTemplates["mistral-args"])
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: template}), serve.Options{})
 	const begin = `{"messages":[{"role":"system","content":"Be kind."},{"role":"user","content":"x"}`
 	for body, want := range map[string]string{begin: "<|user|>Be kind.;x<", begin + `,{"role":"assistant","tool_calls":[{"id":"a",
 		"type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"done"}`: "<|user|>Be kind.\n\nx<"} {
@@ -168,7 +168,7 @@ func TestSystemBehindResult(t *testing.T) {
 
 // Parts of a message are lines of it, and an answer's further texts are messages, as in vLLM.
 func TestSeveralTexts(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: turns}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: turns}), serve.Options{})
 	parts := func(kind string) string {
 		return fmt.Sprintf(`[{"type":"%s","text":"a"},{"type":"%[1]s","text":"b"}]`, kind)
 	}

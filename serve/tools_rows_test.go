@@ -14,7 +14,7 @@ import (
 
 // An earlier call without arguments has the arguments {} in the prompt.
 func TestEmptyArguments(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	for _, arguments := range []string{`""`, `" "`, "null", `"{}"`, "{}"} {
 		a := object(t, fmt.Sprintf(`{"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": null, "tool_calls": [
 			{"id": "1", "type": "function", "function": {"name": "f", "arguments": %s}}]}]}`, arguments))
@@ -28,7 +28,7 @@ func TestEmptyArguments(t *testing.T) {
 // A template that writes no calls gets tools, earlier calls and results in the generic form, in
 // every protocol, and a header says so.
 func TestGenericTools(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: calltest.Plain["no-system"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: calltest.Plain["no-system"]}), serve.Options{})
 	q := &question{turns: []turn{{"system", "Be brief."}, {"user", "x"}, {"call", "47"}, {"result", "done"}}, tools: true,
 		choice: "first", max: 40}
 	for _, d := range append(dialects, &chatDialect) {
@@ -59,7 +59,7 @@ func TestGenericTools(t *testing.T) {
 
 // If a template leaves out earlier calls and cannot be given them, they are refused by name.
 func TestCallsThatTheTemplateLeavesOut(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}"}),
+	s := start(t, shallow(t, grove.Options{ChatTemplate: "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}"}),
 		serve.Options{})
 	status, _, text := s.send("POST", "/v1/chat/completions", `{"messages": [{"role": "user", "content": "x"}, {"role": "assistant",
 		"content": "", "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}]}`)
@@ -70,7 +70,7 @@ func TestCallsThatTheTemplateLeavesOut(t *testing.T) {
 
 // With tools and a response format, an answer is a call or matches the schema.
 func TestToolsWithSchema(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	tool := map[string]any{"type": "function", "function": map[string]any{"name": "f",
 		"parameters": map[string]any{"type": "object", "properties": map[string]any{}}}}
 	format := map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "n", "schema": map[string]any{
@@ -91,7 +91,7 @@ func TestToolsWithSchema(t *testing.T) {
 // is strict. Anthropic's names are longer.
 func TestRelaxedTools(t *testing.T) {
 	t.Parallel()
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	for _, strict := range []bool{false, true} {
 		parameters := json.RawMessage(`{"type": "object", "properties": {"a": {"type": "string", "pattern": "^\\bx"}, "b": {"type": "integer"}}, "required": ["b"]}`)
 		body := jsonOf(map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}},
@@ -117,7 +117,7 @@ func TestRelaxedTools(t *testing.T) {
 // Every word for the choice of a tool is honoured: required and any give calls, none gives none.
 func TestToolChoiceWords(t *testing.T) {
 	t.Parallel()
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	const function = `"name":"f","parameters":{"type":"object","properties":{},"additionalProperties":false}`
 	body := map[string]string{
 		"/v1/chat/completions": `{"messages":[{"role":"user","content":"x"}],"max_tokens":60,"tools":[{"type":"function","function":{` + function + `}}],"tool_choice":`,
@@ -160,7 +160,7 @@ func TestParallelCallsOfResponses(t *testing.T) {
 		{calltest.Plain["chatml"], tools, false},
 		{calltest.Plain["chatml"], tools + `,"parallel_tool_calls":true`, true},
 	} {
-		s := start(t, withHeads(t, grove.Options{ChatTemplate: c.template}), serve.Options{})
+		s := start(t, shallow(t, grove.Options{ChatTemplate: c.template}), serve.Options{})
 		status, _, text := s.send("POST", "/v1/responses", `{"input":"x","max_output_tokens":5,`+c.body+`}`)
 		if status != 200 || object(t, text)["parallel_tool_calls"] != c.parallel {
 			t.Errorf("%s: status %d: %s; want parallel_tool_calls %v", c.body, status, text, c.parallel)
@@ -172,7 +172,7 @@ func TestParallelCallsOfResponses(t *testing.T) {
 // tools and are numbered through the conversation, so that no two are the same.
 func TestNumberedIDs(t *testing.T) {
 	t.Parallel()
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["kimi-ids"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["kimi-ids"]}), serve.Options{})
 	call := func(id string) map[string]any {
 		return map[string]any{"role": "assistant", "content": "", "tool_calls": []any{map[string]any{"id": id,
 			"type": "function", "function": map[string]any{"name": "f", "arguments": "{}"}}}}
@@ -200,7 +200,7 @@ func TestBareFunctions(t *testing.T) {
 	hermes := toolTemplates["hermes"]
 	for template, want := range map[string]string{shown + hermes: "//  0\n",
 		hermes: `tool {"type": "function", "function": {"name": "f"`} {
-		s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
+		s := start(t, shallow(t, grove.Options{ChatTemplate: template}), serve.Options{})
 		for _, fields := range []string{``, `,"description":null,"parameters":{}`,
 			`,"description":"","parameters":{"type":"object"}`} {
 			body := `{"messages":[{"role":"user","content":"x"}],"max_tokens":4,` +
@@ -228,7 +228,7 @@ func TestPlainerFunctions(t *testing.T) {
 	for template, want := range map[string]string{each + text: `a|string"default":1;default|integer-1.5;z|string;`,
 		each + list: `astring"default":1;default['integer', 'null']-1.5;z['null', 'string'];`} {
 		template = "{% if tools %}" + template + "{% endif %}" + toolTemplates["lfm"]
-		s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
+		s := start(t, shallow(t, grove.Options{ChatTemplate: template}), serve.Options{})
 		tokens := s.post("/tokenize", object(t, body))["tokens"]
 		prompt := s.post("/detokenize", map[string]any{"tokens": tokens})["content"].(string)
 		if !strings.HasPrefix(prompt, want) {
@@ -243,7 +243,7 @@ func TestCallsWithoutIDs(t *testing.T) {
 	t.Parallel()
 	const strict = "{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.id | length != 9 %}{{ raise_exception('ids') }}{% endif %}{% endfor %}" +
 		"{% if m.role == 'tool' %}{% if m.tool_call_id | length != 9 %}{{ raise_exception('ids') }}{% endif %}of {{ m.tool_call_id }};{% endif %}{% endfor %}"
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: strict + toolTemplates["mistral-ids"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: strict + toolTemplates["mistral-ids"]}), serve.Options{})
 	body := object(t, `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{}}},
 		{"function":{"name":"g","arguments":{}}}]},{"role":"tool","tool_name":"f","content":"1"},{"role":"tool","tool_name":"g","content":"2"}],
 		"stream":false,"options":{"num_predict":2}}`)
@@ -265,7 +265,7 @@ func TestSeveralEarlierCalls(t *testing.T) {
 	shows := strings.Replace(toolTemplates["llama"], "m.tool_calls | length > 1", "false", 1)
 	shows = strings.Replace(shows, "in m.tool_calls %}", "in m.tool_calls[:1] %}", 1)
 	for _, template := range []string{toolTemplates["llama"], shows} {
-		s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
+		s := start(t, shallow(t, grove.Options{ChatTemplate: template}), serve.Options{})
 		for _, ids := range [][2]string{{`"id":"p",`, `"id":"q",`}, {}} {
 			call := func(i int) string {
 				return fmt.Sprintf(`{%s"function":{"name":"f","arguments":{"a":%d}}}`, ids[i], i+1)
@@ -301,7 +301,7 @@ func TestCallsWithText(t *testing.T) {
 	t.Parallel()
 	template := strings.Replace(toolTemplates["deepseek-r1"], "{% if m.tool_calls %}",
 		"{% if m.tool_calls and m.content is none %}", 1)
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: template}), serve.Options{})
 	body := object(t, `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"Well.","tool_calls":[{"id":"a",
 		"type":"function","function":{"name":"f","arguments":"{\"a\": 4711}"}}]},{"role":"tool","tool_call_id":"a","content":"1"}]}`)
 	prompt := s.post("/detokenize", map[string]any{"tokens": s.post("/tokenize", body)["tokens"]})["content"].(string)

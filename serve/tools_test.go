@@ -116,7 +116,7 @@ func streamedCalls(s *server, fields map[string]any) (text string, finish any) {
 
 // Earlier calls and their results go into the prompt, with arguments as an object.
 func TestToolMessages(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	a := s.post("/tokenize", map[string]any{"messages": []any{
 		map[string]any{"role": "assistant", "content": "", "tool_calls": []any{map[string]any{"id": "1", "type": "function",
 			"function": map[string]any{"name": "first", "arguments": `{"a": 4711}`}}}},
@@ -131,7 +131,7 @@ func TestToolMessages(t *testing.T) {
 // A template that prints an earlier call prints one form of it, in which the arguments have the request's order and
 // end where they were cut short, and /tokenize counts the tools.
 func TestToolsInPrompt(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{% if tools %}{{ tools | tojson }}{% endif %}" +
+	s := start(t, shallow(t, grove.Options{ChatTemplate: "{% if tools %}{{ tools | tojson }}{% endif %}" +
 		"{% for m in messages %}{{ m.role }}{{ m.content }}{% for c in m.tool_calls %}{{ c | tojson }}{% endfor %}{% endfor %}"}), serve.Options{})
 	for _, c := range []struct{ call, want string }{
 		{`{"type": "function", "id": "1", "function": {"name": "f", "arguments": "{\"b\": 1, \"a\": [2.50, \"<\"]}"}}`,
@@ -158,7 +158,7 @@ func TestToolsInPrompt(t *testing.T) {
 
 // Names of tools may have dots, as in MCP, and 128 characters in every protocol; earlier answers may be empty.
 func TestNamesOfTools(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	for _, name := range []string{"files.read", strings.Repeat("n", 128)} {
 		a := s.post("/v1/chat/completions", map[string]any{"max_tokens": 400, "temperature": 0,
 			"messages": []any{map[string]any{"role": "user", "content": "x"}, map[string]any{"role": "assistant", "content": nil},

@@ -154,7 +154,7 @@ func (v *vendors) objectFaults(in map[string]any, name, path string, whole bool)
 func TestAnswersAreAsVendorsHaveThem(t *testing.T) {
 	t.Parallel()
 	v := readVendors(t)
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning + toolTemplates["hermes"]}), serve.Options{})
+	s := start(t, shallow(t, grove.Options{ChatTemplate: dialectReasoning + toolTemplates["hermes"]}), serve.Options{})
 	checked := map[string]int{}
 	check := func(kind, text string, whole bool) {
 		t.Helper()
