@@ -39,6 +39,7 @@ func tinyPair(t *testing.T) registry.Target {
 	if err != nil {
 		t.Fatal(err)
 	}
+	shape.Layers, shape.FFN = 2, 160
 	return pairOf(t, shape)
 }
 
