@@ -86,7 +86,7 @@ func (x *reader) read(to int, cached bool) {
 }
 
 // every is the distance between the places of a text at which drafters are asked.
-const every = 6
+const every = 8
 
 // accepted is how many tokens rounds commit whose roots are at places of the text.
 func (x *reader) accepted(from, to int) (counts []int) {

@@ -33,14 +33,21 @@ func encodeMXFP4(src []float32, dst []byte) (bad int) {
 		dst[0] = byte(max(exp-1-2+127, 0))
 	}
 	d := num.ScaleMXFP4(dst[0])
+	var values [8]float32 // the others are their negatives
+	for i := range values {
+		values[i] = float32(d * float32(num.MXFP4[i]))
+	}
 	nearest := func(x float32) byte {
-		best := 0
-		for i, v := range num.MXFP4 {
-			if abs(float32(d*float32(v))-x) < abs(float32(d*float32(num.MXFP4[best]))-x) {
-				best = i
+		size, best, off := abs(x), byte(0), abs(x)
+		for i, v := range values {
+			if o := abs(v - size); o < off {
+				best, off = byte(i), o
 			}
 		}
-		return byte(best)
+		if x < 0 && best > 0 {
+			best += 8
+		}
+		return best
 	}
 	for i := range 16 {
 		dst[1+i] = nearest(src[i]) | nearest(src[i+16])<<4

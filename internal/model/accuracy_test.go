@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -73,15 +72,12 @@ const (
 	never  = math.MaxFloat32
 )
 
-// slowlyMade are types whose files take long to make.
-var slowlyMade = []tensor.Type{tensor.Q4_K, tensor.Q5_K, tensor.Q6_K, tensor.MXFP4}
-
 // The error of logits against f32 on the same weights is at most llama.cpp's on the same file, for
 // models of random weights, and for those whose activations have outliers, as trained models' have.
 func TestAccuracy(t *testing.T) {
 	for _, c := range accuracyCases {
 		for factor, llama := range c.llama {
-			if factor == 10 && slices.Contains(slowlyMade, c.weights) && *accuracyFiles == "" {
+			if factor == 10 && *accuracyFiles == "" {
 				continue // it lies between the others
 			}
 			t.Run(fmt.Sprintf("%v/%v/%g", c.weights, c.cache, factor), func(t *testing.T) {

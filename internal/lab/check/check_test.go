@@ -179,7 +179,7 @@ func TestLengths(t *testing.T) {
 	}
 	defer nn.UseRanges(2)()
 	r, err := Lengths(context.Background(), LengthOptions{
-		Model: path, From: 1, To: 700, Step: 37, Tokens: 3, Threads: []int{1, 2, 4}, Callers: []int{1, 8}, Seed: 1,
+		Model: path, From: 1, To: 700, Step: 61, Tokens: 3, Threads: []int{1, 2, 4}, Callers: []int{1, 8}, Seed: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
