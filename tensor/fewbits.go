@@ -38,7 +38,8 @@ func encodeMXFP4(src []float32, dst []byte) (bad int) {
 		values[i] = float32(d * float32(num.MXFP4[i]))
 	}
 	nearest := func(x float32) byte {
-		size, best, off := abs(x), byte(0), abs(x)
+		size, best := abs(x), byte(0)
+		off := size
 		for i, v := range values {
 			if o := abs(v - size); o < off {
 				best, off = byte(i), o
