@@ -80,7 +80,8 @@ func (c *Config) size(d dim, layer int) int {
 		gates = c.heads(layer)
 	}
 	return [...]int{
-		vocab: c.Vocab, hidden: c.Hidden, hidden2: 2 * c.Hidden, one: 1, positions: c.Context, convIn: 3 * c.Hidden, kernel: c.Kernel,
+		vocab: c.Vocab, hidden: c.Hidden, hidden2: 2 * c.Hidden, one: 1, positions: c.Context,
+		convIn: 3 * c.Hidden, kernel: c.Kernel,
 
 		queries: q, keyHeads: kv, qkv: q + 2*kv, queriesGates: 2 * q, gateCount: gates, head: width,
 		headCount: c.heads(layer), keyHeadCount: c.kvHeads(layer),
