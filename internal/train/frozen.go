@@ -372,6 +372,6 @@ func (f *Frozen) copies(a *nn.Attention) bool {
 			return false
 		}
 	}
-	return a.Rope != nil && f.Config.Rope.Dims == a.Dim && a.Dim == f.Config.HeadDim && a.Scale == 0 && !a.Gated &&
-		!a.Reads
+	return a.Rope != nil && f.Config.Rope.Dims == a.Dim && a.Dim == f.Config.HeadDim && a.Heads == f.Config.Heads &&
+		a.KVHeads == f.Config.KVHeads && a.Scale == 0 && !a.Gated && !a.Reads
 }
