@@ -16,7 +16,6 @@ import (
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/internal/testing/testdata"
-	_ "github.com/grovellm/grove/internal/testing/testfile" // collects garbage less often
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -14,7 +14,6 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/inside"
-	_ "github.com/grovellm/grove/internal/testing/testfile" // collects garbage less often
 	"github.com/grovellm/grove/models"
 )
 

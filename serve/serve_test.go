@@ -17,7 +17,6 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/model/synth"
-	_ "github.com/grovellm/grove/internal/testing/testfile" // collects garbage less often
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/serve"
 	"github.com/grovellm/grove/tensor"

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/grovellm/grove/internal/testing/testdata"
-	_ "github.com/grovellm/grove/internal/testing/testfile" // collects garbage less often
 )
 
 // patched returns a tokenizer.json with some fields replaced, those of model one by one.

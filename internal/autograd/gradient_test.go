@@ -11,7 +11,6 @@ import (
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/testing/cases"
-	_ "github.com/grovellm/grove/internal/testing/testfile" // collects garbage less often
 	"github.com/grovellm/grove/tree"
 )
 

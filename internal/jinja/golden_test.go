@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	_ "github.com/grovellm/grove/internal/testing/testfile" // collects garbage less often
 )
 
 // testdata/golden.py writes what Python's jinja2 makes of the templates of these tests.

@@ -11,7 +11,6 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/testing/testdata"
-	_ "github.com/grovellm/grove/internal/testing/testfile" // collects garbage less often
 )
 
 // The golden file has the gradients that PyTorch computes for every parameter of go-7m: their

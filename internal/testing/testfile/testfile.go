@@ -1,6 +1,6 @@
 // Package testfile keeps tests from waiting for files and for the garbage collector. A test package that imports it
 // syncs none of the files that it writes: they survive a killed process, and need not survive a crash of the machine.
-// It collects garbage when memory is five times what lives, not twice: most tests keep a few megabytes of it.
+// It collects garbage when memory is three times what lives, not twice: most tests keep a few megabytes of it.
 package testfile
 
 import (
@@ -15,7 +15,7 @@ import (
 func init() {
 	atomicfile.SkipSync()
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
+		debug.SetGCPercent(200)
 	}
 }
 
