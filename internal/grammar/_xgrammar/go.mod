@@ -7,6 +7,7 @@ require github.com/grovellm/grove v0.0.0
 require (
 	github.com/rivo/uniseg v0.4.7 // indirect
 	golang.org/x/text v0.43.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )
 
 replace github.com/grovellm/grove => ../../..
