@@ -25,14 +25,17 @@ var deci = family{
 
 // differ gives each layer key/value heads and an MLP; 0: none. Replaced lists layers with a product for attention.
 func differ(c *model.Config, heads, widths []int, replaced ...int) {
-	c.LayerKVHeads, c.LayerFFN = heads, widths
-	c.Bare, c.Replaced = make([]bool, c.Layers), make([]bool, c.Layers)
+	n := max(0, min(c.Layers, len(heads)))
+	c.LayerKVHeads, c.LayerFFN = heads[:n], widths[:n]
+	c.Bare, c.Replaced = make([]bool, n), make([]bool, n)
 	c.KVHeads, c.FFN = 0, 0
-	for i := range heads {
+	for i := range n {
 		c.Bare[i] = heads[i] == 0
 		c.KVHeads, c.FFN = max(c.KVHeads, heads[i]), max(c.FFN, widths[i])
 	}
 	for _, i := range replaced {
-		c.Replaced[i] = heads[i] == 0
+		if i < n {
+			c.Replaced[i] = heads[i] == 0
+		}
 	}
 }
