@@ -1,17 +1,16 @@
 package tokenizer
 
 // Folders without a tokenizer.json: the tokenizer.json that Hugging Face's converters make of the file in its place,
-// which is Mistral's tekken.json, tiktoken's tiktoken.model, or SentencePiece's tokenizer.model.
+// which is Mistral's tekken.json (tekken.go), tiktoken's tiktoken.model, or SentencePiece's tokenizer.model
+// (sentencepiece.go).
 
 import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +18,6 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/files/tokenkind"
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // vocabFiles are the files that a folder's tokenizer may be in; the first that is there counts.
@@ -156,71 +154,6 @@ func mergesByScore(tok any, scores []float32) [][2]string {
 	return mergesByRank(t.text, ids, func(id int32) float64 { return float64(scores[id]) })
 }
 
-// readTekken reads Mistral's file. Ids begin with the special tokens.
-func (f *files) readTekken() (*made, error) {
-	type special struct {
-		Rank    int64  `json:"rank"`
-		Text    string `json:"token_str"`
-		Control *bool  `json:"is_control"`
-	}
-	var file struct {
-		Config struct {
-			Pattern  string `json:"pattern"`
-			Size     int    `json:"default_vocab_size"`
-			Specials int    `json:"default_num_special_tokens"`
-			Version  string `json:"version"`
-		} `json:"config"`
-		Vocab []struct {
-			Rank  int    `json:"rank"`
-			Bytes []byte `json:"token_bytes"`
-		} `json:"vocab"`
-		Specials []special `json:"special_tokens"`
-	}
-	if err := json.Unmarshal(f.Tekken, &file); err != nil {
-		return nil, jsonError(err)
-	}
-	c := file.Config
-	if n := len(file.Vocab); c.Specials < 0 || c.Size <= c.Specials || c.Size-c.Specials > n || c.Specials > maxTokens {
-		return nil, fmt.Errorf("config: default_vocab_size %d with %d special tokens and %d others", c.Size, c.Specials, n)
-	}
-	tokens := make([]string, c.Size-c.Specials)
-	for i := range tokens {
-		if file.Vocab[i].Rank != i {
-			return nil, fmt.Errorf("vocab: entry %d has the rank %d: want ranks in order", i, file.Vocab[i].Rank)
-		}
-		tokens[i] = string(file.Vocab[i].Bytes)
-	}
-	if file.Specials == nil { // they were not in the file up to version 7
-		for i, text := range strings.Fields(tekkenSpecials) {
-			file.Specials = append(file.Specials, special{Rank: int64(i), Text: text})
-		}
-	}
-	f.BOS, f.EOS = "<s>", "</s>"
-	m := &made{bos: f.BOS}
-	if err := m.addRanks(tokens, c.Specials, c.Pattern); err != nil {
-		return nil, err
-	}
-	have := map[int64]bool{}
-	for _, t := range file.Specials {
-		m.added = append(m.added, addedToken{ID: t.Rank, Content: t.Text, Special: t.Control == nil || *t.Control})
-		have[t.Rank] = true
-	}
-	for id := range int64(c.Specials) {
-		if !have[id] {
-			m.added = append(m.added, addedToken{ID: id, Content: fmt.Sprintf("<SPECIAL_%d>", id), Special: true})
-		}
-	}
-	if version, err := strconv.Atoi(strings.TrimPrefix(c.Version, "v")); err == nil {
-		thinks := slices.ContainsFunc(m.added, func(a addedToken) bool { return a.Content == "[THINK]" })
-		f.Template = tekkenTemplate(version, thinks)
-	}
-	return m, nil
-}
-
-// tekkenSpecials are the special tokens of files that do not list theirs.
-const tekkenSpecials = `<unk> <s> </s> [INST] [/INST] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_RESULTS] [/TOOL_RESULTS]
-	[TOOL_CALLS] [IMG] <pad> [IMG_BREAK] [IMG_END] [PREFIX] [MIDDLE] [SUFFIX] [SYSTEM_PROMPT] [/SYSTEM_PROMPT] [TOOL_CONTENT]`
-
 // readTiktoken reads a list of tokens in base64, each with its rank. tokenizer_config.json has the special tokens.
 func (f *files) readTiktoken() (*made, error) {
 	var config struct {
@@ -257,241 +190,6 @@ func (f *files) readTiktoken() (*made, error) {
 		m.added = append(m.added, a)
 	}
 	return m, nil
-}
-
-// pieceFile is what grove reads of a SentencePiece model, under the names and with the defaults of its description
-// (sentencepiece_model.proto).
-type pieceFile struct {
-	pieces []piece
-
-	modelType    uint64
-	suffixSpace  bool   // treat_whitespace_as_suffix
-	charsmap     []byte // precompiled_charsmap
-	dummyPrefix  bool   // add_dummy_prefix
-	extraSpaces  bool   // remove_extra_whitespaces
-	escapeSpaces bool   // escape_whitespaces
-}
-
-type piece struct {
-	text  string
-	score float32
-	kind  uint64
-}
-
-// readSentencePiece reads a BPE model. tokenizer_config.json may rename tokens and say which begins a text.
-func (f *files) readSentencePiece() (*made, error) {
-	p := pieceFile{modelType: 1, dummyPrefix: true, extraSpaces: true, escapeSpaces: true}
-	if err := p.read(f.SentencePiece); err != nil {
-		return nil, fmt.Errorf("this is no SentencePiece model: %w", err)
-	}
-	const remedy = "make tokenizer.json from it with transformers"
-	switch {
-	case p.modelType != 2:
-		return nil, fmt.Errorf("model_type %d is not BPE: %s", p.modelType, remedy)
-	case p.suffixSpace || p.extraSpaces || !p.escapeSpaces:
-		return nil, fmt.Errorf("treat_whitespace_as_suffix, remove_extra_whitespaces or no escape_whitespaces: %s", remedy)
-	}
-	var config struct {
-		AddBOS *bool                 `json:"add_bos_token"`
-		BOS    *tokenText            `json:"bos_token"`
-		Added  map[string]addedToken `json:"added_tokens_decoder"`
-	}
-	if len(f.Config) > 0 {
-		if err := json.Unmarshal(f.Config, &config); err != nil {
-			return nil, fmt.Errorf("tokenizer_config.json: %w", jsonError(err))
-		}
-	}
-	f.BOS, f.EOS = "<s>", "</s>"
-	m := &made{vocab: map[string]int32{}}
-	m.model = object{"fuse_unk": true, "byte_fallback": slices.ContainsFunc(p.pieces, func(x piece) bool {
-		return x.kind == uint64(tokenkind.Byte)
-	})}
-	texts, merged := make([]string, len(p.pieces)), map[string]int32{}
-	for id, x := range p.pieces {
-		a, named := config.Added[strconv.Itoa(id)]
-		if !named {
-			a = addedToken{Content: x.text, Special: x.kind != uint64(tokenkind.UserDefined)}
-		}
-		a.ID, texts[id] = int64(id), a.Content
-		switch kind := int32(x.kind); {
-		case kind == tokenkind.Unused && !named:
-			continue
-		case kind == tokenkind.Unknown:
-			m.model["unk_token"] = a.Content
-			m.added = append(m.added, a)
-		case named || kind == tokenkind.Control || kind == tokenkind.UserDefined:
-			m.added = append(m.added, a)
-		case kind == tokenkind.Normal:
-			merged[x.text] = int32(id)
-		}
-		if same, ok := m.vocab[a.Content]; ok {
-			return nil, fmt.Errorf("pieces %d and %d are both %q", same, id, a.Content)
-		}
-		m.vocab[a.Content] = int32(id)
-	}
-	for id, a := range config.Added {
-		if n, err := strconv.Atoi(id); err == nil && n >= len(p.pieces) {
-			a.ID = int64(n)
-			m.added = append(m.added, a)
-		}
-	}
-	slices.SortFunc(m.added, func(a, b addedToken) int { return cmp.Compare(a.ID, b.ID) })
-	m.merges = mergesByRank(texts, merged, func(id int32) float64 { return float64(p.pieces[id].score) })
-	m.rest = pieceSteps(p.dummyPrefix)
-	if len(p.charsmap) > 0 {
-		m.rest["normalizer"] = object{"type": "Sequence", "normalizers": []any{
-			object{"type": "Precompiled", "precompiled_charsmap": p.charsmap}, m.rest["normalizer"]}}
-	}
-	if config.AddBOS == nil || *config.AddBOS {
-		m.bos = f.BOS
-		if config.BOS != nil {
-			m.bos = string(*config.BOS)
-		}
-	}
-	return m, nil
-}
-
-// pieceSteps is lower.PieceSteps.
-func pieceSteps(front bool) object {
-	spaces := object{"type": "Replace", "pattern": object{"String": " "}, "content": "▁"}
-	decode := []object{{"type": "Replace", "pattern": object{"String": "▁"}, "content": " "},
-		{"type": "ByteFallback"}, {"type": "Fuse"}}
-	normalizer := spaces
-	if front {
-		normalizer = object{"type": "Sequence", "normalizers": []object{{"type": "Prepend", "prepend": "▁"}, spaces}}
-		decode = append(decode, object{"type": "Strip", "content": " ", "start": 1, "stop": 0})
-	}
-	return object{"normalizer": normalizer, "decoder": object{"type": "Sequence", "decoders": decode}}
-}
-
-// read reads the fields of a message in protocol buffers' format.
-func (p *pieceFile) read(b []byte) error {
-	return eachField(b, func(field protowire.Number, value uint64, part []byte) error {
-		switch field {
-		case 1:
-			x := piece{kind: uint64(tokenkind.Normal)}
-			err := eachField(part, func(field protowire.Number, value uint64, part []byte) error {
-				switch field {
-				case 1:
-					x.text = string(part)
-				case 2:
-					x.score = math.Float32frombits(uint32(value))
-				case 3:
-					x.kind = value
-				}
-				return nil
-			})
-			p.pieces = append(p.pieces, x)
-			return err
-		case 2: // TrainerSpec
-			return eachField(part, func(field protowire.Number, value uint64, _ []byte) error {
-				switch field {
-				case 3:
-					p.modelType = value
-				case 24:
-					p.suffixSpace = value != 0
-				}
-				return nil
-			})
-		case 3: // NormalizerSpec
-			return eachField(part, func(field protowire.Number, value uint64, part []byte) error {
-				switch field {
-				case 2:
-					p.charsmap = part
-				case 3:
-					p.dummyPrefix = value != 0
-				case 4:
-					p.extraSpaces = value != 0
-				case 5:
-					p.escapeSpaces = value != 0
-				}
-				return nil
-			})
-		}
-		return nil
-	})
-}
-
-// eachField calls f with the fields of a message in turn: the value of a number, or the part of the message.
-func eachField(b []byte, f func(field protowire.Number, value uint64, part []byte) error) error {
-	for len(b) > 0 {
-		field, kind, n := protowire.ConsumeTag(b)
-		var value uint64
-		var part []byte
-		if n >= 0 {
-			b = b[n:]
-			switch kind {
-			case protowire.VarintType:
-				value, n = protowire.ConsumeVarint(b)
-			case protowire.Fixed32Type:
-				var v uint32
-				v, n = protowire.ConsumeFixed32(b)
-				value = uint64(v)
-			case protowire.BytesType:
-				part, n = protowire.ConsumeBytes(b)
-			default:
-				n = protowire.ConsumeFieldValue(field, kind, b)
-			}
-		}
-		if n < 0 {
-			return errors.Join(protowire.ParseError(n), errors.New("the file is cut or damaged: fetch it again"))
-		}
-		b = b[n:]
-		if err := f(field, value, part); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tekkenTemplate is the chat template of a version of Mistral's tokenizer, as mistral-common lays conversations out, or
-// "" for versions whose models have a template of their own.
-func tekkenTemplate(version int, thinks bool) string {
-	if version < 3 || version > 13 {
-		return ""
-	}
-	pick := func(from int, then, before string) string {
-		if version >= from {
-			return then
-		}
-		return before
-	}
-	tools := `{%- if tools %}[AVAILABLE_TOOLS]{{ tools | tojson }}[/AVAILABLE_TOOLS]{%- endif %}`
-	early, late := pick(13, tools, ""), pick(13, "", `{%- if m is sameas ns.last %}`+tools+`{%- endif %}`)
-	return strings.NewReplacer("\n", "", "\t", "").Replace(`{%- set ns = namespace(last=none, system='', begun=false) %}
-{%- for m in messages %}{%- if m.role == 'user' %}{%- set ns.last = m %}{%- endif %}{%- endfor %}
-{{- bos_token }}
-{%- for m in messages %}
-	{%- if m.role == 'system' or m.role == 'developer' %}` +
-		pick(7, `[SYSTEM_PROMPT]{{ m.content }}[/SYSTEM_PROMPT]`,
-			`{%- set ns.system = ns.system + m.content + '\n\n' %}`) + `
-	{%- else %}` +
-		pick(13, `{%- if not ns.begun %}`+early+`{%- set ns.begun = true %}{%- endif %}`, "") + `
-		{%- if m.role == 'user' %}
-			{%- if loop.previtem and loop.previtem.role == 'user' %}{{- '\n\n' }}{%- else %}` + late + `[INST]{%- endif %}` +
-		pick(7, "", `{%- if m is sameas ns.last %}{{- ns.system }}{%- endif %}`) + `{{- m.content }}
-			{%- if not loop.nextitem or loop.nextitem.role != 'user' %}[/INST]{%- endif %}
-		{%- elif m.role == 'assistant' %}` +
-		map[bool]string{true: `{%- if m.reasoning_content %}[THINK]{{ m.reasoning_content }}[/THINK]{%- endif %}`}[thinks] + `
-			{%- if m.content %}{{- m.content }}{%- endif %}
-			{%- if m.tool_calls %}` +
-		pick(11, "", `[TOOL_CALLS][`) + `
-				{%- for c in m.tool_calls %}
-					{%- set a = c.function.arguments %}{%- set a = a if a is string else a | tojson %}` +
-		pick(13, "", `{%- if c.id | length != 9 %}{{- raise_exception('ids have nine letters and digits') }}{%- endif %}`) +
-		pick(11, `[TOOL_CALLS]{{ c.function.name }}`+pick(13, "", `[CALL_ID]{{ c.id }}`)+`[ARGS]{{ a }}`,
-			`{{- '{"name": ' + c.function.name | tojson + ', "arguments": ' + a + ', "id": "' + c.id + '"}' }}
-				{%- if not loop.last %}{{- ', ' }}{%- endif %}`) + `
-				{%- endfor %}` +
-		pick(11, "", `]`) + `
-			{%- endif %}{{- eos_token }}
-		{%- elif m.role == 'tool' %}[TOOL_RESULTS]` +
-		pick(13, `{{ m.content }}`, pick(7, `{{ m.tool_call_id }}[TOOL_CONTENT]{{ m.content }}`,
-			`{{- '{"content": ' + m.content | tojson + ', "call_id": "' + m.tool_call_id + '"}' }}`)) + `[/TOOL_RESULTS]
-		{%- else %}{{- raise_exception('messages have the roles system, user, assistant and tool') }}
-		{%- endif %}
-	{%- endif %}
-{%- endfor %}`)
 }
 
 // alphabetText writes bytes in GPT-2's alphabet.
