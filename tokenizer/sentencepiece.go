@@ -103,6 +103,9 @@ func (f *files) readSentencePiece() (*made, error) {
 		if config.BOS != nil {
 			m.bos = string(*config.BOS)
 		}
+		if _, ok := m.vocab[m.bos]; !ok && config.AddBOS == nil && config.BOS == nil {
+			m.bos = "" // of other models of this kind
+		}
 	}
 	return m, nil
 }

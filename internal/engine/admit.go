@@ -235,16 +235,19 @@ func (e *Engine) giveWay() {
 	if len(e.running) < e.o.Parallel || len(e.queue) == 0 {
 		return
 	}
-	e.sortQueue()
 	last := e.last(func(*job) int { return 0 })
-	at := slices.IndexFunc(e.queue, func(j *job) bool {
+	gets := func(j *job) bool {
 		less := j.ofKey() == 0 && j.share.whole.served < last.share.whole.served
 		return j.keyed && less && j.paused <= e.ended && !e.prefixes.comes(e, j)
-	})
-	if at < 0 || last.ofKey() < 2 || !e.fits(e.whole(e.queue[at])) {
+	}
+	if last.ofKey() < 2 || !slices.ContainsFunc(e.queue, gets) {
 		return
 	}
-	j := e.queue[at]
+	e.sortQueue()
+	j := e.queue[slices.IndexFunc(e.queue, gets)]
+	if !e.fits(e.whole(j)) {
+		return
+	}
 	e.preempt(last, true)
 	e.take(j)
 }

@@ -138,7 +138,7 @@ func readDeciFields(h *hfConfig, c *Config) error {
 		case mlp["no_op"] == true:
 		case times > 0 && times < maxWidth: // rounded up to whole 256
 			c.LayerFFN[i] = (int(2*times*float64(c.Hidden)/3) + 255) / 256 * 256
-		case width >= 1 && width <= maxWidth:
+		case width >= 1 && width <= maxWidth && width == math.Trunc(width):
 			c.LayerFFN[i] = int(width)
 		default:
 			err = errors.Join(err, fmt.Errorf("%sffn.ffn_mult is %v: want a positive number", name, mlp["ffn_mult"]))

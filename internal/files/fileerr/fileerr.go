@@ -52,7 +52,7 @@ func Quote(name string) string {
 	if strings.ContainsFunc(name, special) {
 		return strconv.Quote(name)
 	}
-	return `"` + name + `"` // four times as fast, and a reader quotes the name of each tensor
+	return `"` + name + `"` // the usual case, and readers quote the name of each tensor
 }
 
 // Clip bounds the length of a name.
